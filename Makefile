@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two commands: `make demo` does the main job on this machine, `make test` checks the project.
+
+SHELL := /bin/bash
+.PHONY: demo test build
+
+build:
+	cargo build --release --locked --package plimsoll
+
+demo:
+	scripts/setup.sh demo
+	$(MAKE) --no-print-directory build
+	scripts/demo.sh
+
+# Recordings of others that tests hold results against; not part of this repository.
+export PLIMSOLL_TEST_DATA ?= $(abspath $(if $(wildcard ../shared/data),../shared/data,target/recordings))
+
+test:
+	scripts/setup.sh test
+	scripts/fetch-recordings.sh "$$PLIMSOLL_TEST_DATA" || echo "tests on recordings will say SKIPPED"
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked --no-fail-fast

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writing a run folder while the run goes on.
+
+use crate::{ArchiveError, EVENTS, MANIFEST, REPORT, io_error};
+use plimsoll_core::event::{Listener, Manifest, RunEvent};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Appends events to a run folder.
+#[derive(Debug)]
+pub struct Writer {
+    folder: PathBuf,
+    events: File,
+    failure: Option<ArchiveError>,
+}
+
+impl Writer {
+    /// Creates the folder (it may exist when empty) and writes the manifest to disk.
+    ///
+    /// # Errors
+    /// When the folder holds something already or cannot be written.
+    pub fn create(folder: &Path, manifest: &Manifest) -> Result<Writer, ArchiveError> {
+        check_free(folder)?;
+        fs::create_dir_all(folder).map_err(io_error("create the run folder", folder))?;
+        let path = folder.join(MANIFEST);
+        let text = serde_json::to_vec_pretty(manifest).expect("a manifest has only plain data");
+        let write = || -> std::io::Result<File> {
+            let mut file = File::create_new(&path)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            OpenOptions::new()
+                .create_new(true)
+                .append(true)
+                .open(folder.join(EVENTS))
+        };
+        let events = write().map_err(io_error("write", &path))?;
+        Ok(Writer {
+            folder: folder.into(),
+            events,
+            failure: None,
+        })
+    }
+
+    /// Where the run is kept.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Puts the rendered report beside the data and returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn report(&self, html: &str) -> Result<PathBuf, ArchiveError> {
+        write_report(&self.folder, html)
+    }
+
+    /// The first thing that could not be recorded, if any.
+    pub fn take_failure(&mut self) -> Option<ArchiveError> {
+        self.failure.take()
+    }
+
+    fn append(&mut self, event: &RunEvent) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        // One write per line: after a crash at most the last line is torn.
+        self.events.write_all(&line)?;
+        if matches!(event, RunEvent::TrialEnded(_) | RunEvent::Finished { .. }) {
+            self.events.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that a run may be recorded in `folder`: it does not exist, or is an empty directory.
+///
+/// # Errors
+/// When it holds something already or cannot be listed.
+pub fn check_free(folder: &Path) -> Result<(), ArchiveError> {
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Err(ArchiveError::Occupied(folder.into())),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(io_error("list", folder)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Puts a rendered report into the run folder `folder` and returns its path.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_report(folder: &Path, html: &str) -> Result<PathBuf, ArchiveError> {
+    let path = folder.join(REPORT);
+    fs::write(&path, html).map_err(io_error("write", &path))?;
+    Ok(path)
+}
+
+impl Listener for Writer {
+    fn event(&mut self, event: &RunEvent) {
+        if self.failure.is_none()
+            && let Err(source) = self.append(event)
+        {
+            let path = self.folder.join(EVENTS);
+            self.failure = Some(ArchiveError::Io {
+                doing: "record into",
+                path,
+                source,
+            });
+        }
+    }
+}

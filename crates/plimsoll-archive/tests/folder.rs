@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A run folder is read back as it was written, and as far as it got when it was cut off.
+
+use plimsoll_archive::{ArchiveError, Writer, open};
+use plimsoll_core::comparison::Policy;
+use plimsoll_core::event::{
+    Generator, Interval, Listener, Manifest, OpStats, RunEvent, TrialId, TrialResult, Warning,
+};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::target::MachineFacts;
+use plimsoll_core::units::Nanos;
+use std::fs;
+use std::path::Path;
+
+fn manifest() -> Manifest {
+    Manifest {
+        format: FormatVersion::RUN,
+        program: "0.1.0".into(),
+        id: "t1".into(),
+        began_at: "2026-01-01T00:00:00Z".into(),
+        command: vec!["plimsoll".into(), "run".into()],
+        seed: Seed(1),
+        generator: plimsoll_core::rng::GENERATOR.into(),
+        policy: Policy::default(),
+        machine: MachineFacts {
+            host: "h".into(),
+            kernel: "k".into(),
+            cpu: "c".into(),
+            cpus: 2,
+            ram_bytes: 1,
+            cpu_governor: None,
+        },
+        versions: [].into(),
+        arms: Vec::new(),
+        entries: Vec::new(),
+        blocks: 1,
+    }
+}
+
+fn stats() -> OpStats {
+    let mut stats = OpStats::default();
+    for ns in [1_000, 2_000, 70_000] {
+        let request = Request {
+            kind: Kind::Read,
+            file: 0,
+            offset: 0,
+            len: 4096,
+            intended_at: Nanos(0),
+        };
+        stats.0.entry(Kind::Read).or_default().record(&Sample {
+            request,
+            submitted_at: Nanos(10),
+            completed_at: Nanos(ns),
+            result: Ok(4096),
+        });
+    }
+    stats
+}
+
+fn trial() -> TrialId {
+    TrialId {
+        block: 0,
+        place: 0,
+        arm: "a".into(),
+        workload: "w".into(),
+    }
+}
+
+fn events() -> Vec<RunEvent> {
+    let interval = Interval {
+        start: Nanos(0),
+        length: Nanos::SECOND,
+        stats: stats(),
+    };
+    let result = TrialResult {
+        trial: trial(),
+        length: Nanos::SECOND,
+        prepare: Nanos(5),
+        stats: stats(),
+        generator: Generator::default(),
+        fidelity: Vec::new(),
+        interrupted: false,
+    };
+    vec![
+        RunEvent::TrialBegan(trial()),
+        RunEvent::Interval { place: 0, interval },
+        RunEvent::TrialEnded(result),
+        RunEvent::Warning(Warning {
+            about: "a".into(),
+            text: "mind".into(),
+        }),
+        RunEvent::Finished {
+            interrupted: false,
+            comparisons: Vec::new(),
+        },
+    ]
+}
+
+fn written(folder: &Path, events: &[RunEvent]) {
+    let mut writer = Writer::create(folder, &manifest()).expect("an empty folder");
+    events.iter().for_each(|e| writer.event(e));
+    assert!(writer.take_failure().is_none());
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &events());
+    let results = open(folder.path()).unwrap();
+    assert_eq!(results.manifest, manifest());
+    assert_eq!(results.trials[0].stats, stats());
+    assert_eq!(results.intervals[&0][0].stats, stats());
+    assert_eq!(results.warnings.len(), 1);
+    assert!(results.complete);
+}
+
+#[test]
+fn a_run_cut_at_any_byte_is_read_up_to_its_last_whole_line() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &events());
+    let path = folder.path().join("events.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let whole_lines = |n: usize| whole[..n].iter().filter(|b| **b == b'\n').count();
+    for cut in (0..whole.len()).step_by(7) {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let results = open(folder.path()).unwrap();
+        assert_eq!(
+            results.trials.len(),
+            usize::from(whole_lines(cut) >= 3),
+            "cut at {cut}"
+        );
+        assert!(!results.complete);
+    }
+}
+
+#[test]
+fn a_damaged_line_keeps_what_stands_before_it_and_says_where() {
+    let folder = tempfile::tempdir().unwrap();
+    written(folder.path(), &events());
+    let path = folder.path().join("events.jsonl");
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("\"warning\"", "\"wurning\"", 1);
+    fs::write(&path, text).unwrap();
+    let results = open(folder.path()).unwrap();
+    assert_eq!(results.trials.len(), 1);
+    assert!(
+        results.warnings[0].text.contains("line 4"),
+        "{:?}",
+        results.warnings
+    );
+}
+
+#[test]
+fn other_folders_newer_formats_and_occupied_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(open(folder.path()), Err(ArchiveError::NotARun(_))));
+    written(folder.path(), &[]);
+    assert!(matches!(
+        Writer::create(folder.path(), &manifest()),
+        Err(ArchiveError::Occupied(_))
+    ));
+    let path = folder.path().join("manifest.json");
+    let newer = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("\"1.0\"", "\"1.7\"", 1);
+    fs::write(&path, newer).unwrap();
+    let error = open(folder.path()).unwrap_err().to_string();
+    assert!(
+        error.contains("1.7") && error.contains("newer plimsoll"),
+        "{error}"
+    );
+    fs::write(&path, "{").unwrap();
+    assert!(matches!(
+        open(folder.path()),
+        Err(ArchiveError::Damaged { .. })
+    ));
+}

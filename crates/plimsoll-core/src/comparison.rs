@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the runs of several arms allow us to say, and how sure we are.
+
+use serde::{Deserialize, Serialize};
+
+/// A metric that arms are compared on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Mean response time of all operations; less is better.
+    MeanResponse,
+    /// Operations per second; more is better.
+    OpsPerSecond,
+}
+
+impl Metric {
+    /// As people read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::MeanResponse => "mean response time",
+            Metric::OpsPerSecond => "operations per second",
+        }
+    }
+
+    /// Whether a larger value is the better one.
+    #[must_use]
+    pub fn more_is_better(self) -> bool {
+        matches!(self, Metric::OpsPerSecond)
+    }
+
+    /// A value with its unit; response times are in nanoseconds.
+    #[must_use]
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Metric::MeanResponse => {
+                crate::units::duration(crate::units::Nanos(crate::num::round_u64(value)))
+            }
+            Metric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),
+        }
+    }
+}
+
+/// How decisions are made; fixed before the first block.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Confidence of the intervals, such as 0.95.
+    pub confidence: f64,
+    /// Two arms within this fraction of each other are equivalent, such as 0.05.
+    pub margin: f64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            confidence: 0.95,
+            margin: 0.05,
+        }
+    }
+}
+
+/// What can be said of two arms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The interval excludes equality and the effect exceeds the noise floor.
+    Different,
+    /// The ratio is inside the margin, with confidence.
+    Equivalent,
+    /// Neither can be said.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// As people read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Different => "different",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// A ratio with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratio {
+    /// Geometric mean of the within-block ratios.
+    pub estimate: f64,
+    /// Lower end of the confidence interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// One arm held against the base arm under one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// Workload label.
+    pub workload: String,
+    /// The arm held against the base.
+    pub arm: String,
+    /// The base arm.
+    pub base: String,
+    /// Whether `arm` is the base's own second entry (the A/A control).
+    pub is_control: bool,
+    /// The metric.
+    pub metric: Metric,
+    /// Geometric mean of the base's values.
+    pub base_value: f64,
+    /// Geometric mean of the arm's values.
+    pub arm_value: f64,
+    /// Blocks in which both arms have a value.
+    pub blocks: u32,
+    /// Arm ÷ base, with the policy's confidence; `None` below two blocks.
+    pub ratio: Option<Ratio>,
+    /// What can be said.
+    pub verdict: Verdict,
+    /// Why the verdict is not a plainer one, or what would settle it; empty when nothing is to be
+    /// added.
+    pub reason: String,
+    /// Smallest true effect (as a fraction) these blocks would have found with 80 % power.
+    pub detectable: Option<f64>,
+    /// Largest effect (as a fraction) that the control's interval admits between two entries of
+    /// the same system.
+    pub noise_floor: Option<f64>,
+    /// Blocks that would be needed for a verdict, when inconclusive and computable.
+    pub blocks_needed: Option<u32>,
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens during a run, said once: terminal, run folder and report all listen to this.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use crate::comparison::{Comparison, Metric, Policy};
+use crate::format::FormatVersion;
+use crate::histogram::Histogram;
+use crate::model::Fidelity;
+use crate::num::ratio;
+use crate::op::{Kind, Sample};
+use crate::rng::Seed;
+use crate::target::{MachineFacts, TargetFacts};
+use crate::units::Nanos;
+use crate::workload::Workload;
+
+/// The three distributions of one kind of operation, and its counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindStats {
+    /// Bytes moved by operations that succeeded.
+    pub bytes: u64,
+    /// Operations that failed; they are in the histograms too.
+    pub errors: u64,
+    /// Handed over → seen to have ended.
+    pub service: Histogram,
+    /// Intended start → seen to have ended.
+    pub response: Histogram,
+    /// Intended start → handed over.
+    pub lag: Histogram,
+}
+
+impl KindStats {
+    /// Counts one operation.
+    #[inline]
+    pub fn record(&mut self, sample: &Sample) {
+        match sample.result {
+            Ok(bytes) => self.bytes += bytes,
+            Err(_) => self.errors += 1,
+        }
+        self.service.record(sample.service());
+        self.response.record(sample.response());
+        self.lag.record(sample.lag());
+    }
+
+    /// Operations recorded.
+    #[must_use]
+    pub fn ops(&self) -> u64 {
+        self.service.count()
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &KindStats) {
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+        self.lag.merge(&other.lag);
+    }
+
+    /// Forgets everything, keeping the memory.
+    pub fn clear(&mut self) {
+        (self.bytes, self.errors) = (0, 0);
+        self.service.clear();
+        self.response.clear();
+        self.lag.clear();
+    }
+}
+
+/// Statistics by kind; kinds without operations are absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OpStats(pub BTreeMap<Kind, KindStats>);
+
+impl OpStats {
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &OpStats) {
+        for (kind, stats) in &other.0 {
+            self.0.entry(*kind).or_default().merge(stats);
+        }
+    }
+
+    /// Operations of all kinds.
+    #[must_use]
+    pub fn ops(&self) -> u64 {
+        self.0.values().map(KindStats::ops).sum()
+    }
+
+    /// Bytes of all kinds.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.values().map(|s| s.bytes).sum()
+    }
+
+    /// Failed operations of all kinds.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.0.values().map(|s| s.errors).sum()
+    }
+
+    /// Response times of all kinds together.
+    #[must_use]
+    pub fn response(&self) -> Histogram {
+        self.pooled(|s| &s.response)
+    }
+
+    /// Service times of all kinds together.
+    #[must_use]
+    pub fn service(&self) -> Histogram {
+        self.pooled(|s| &s.service)
+    }
+
+    /// Generator lag of all kinds together.
+    #[must_use]
+    pub fn lag(&self) -> Histogram {
+        self.pooled(|s| &s.lag)
+    }
+
+    fn pooled(&self, pick: fn(&KindStats) -> &Histogram) -> Histogram {
+        let mut all = Histogram::new();
+        self.0.values().for_each(|stats| all.merge(pick(stats)));
+        all
+    }
+}
+
+/// Which trial of an experiment: one arm under one workload in one block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialId {
+    /// Block number, from 0.
+    pub block: u32,
+    /// Place in the whole order, from 0.
+    pub place: u32,
+    /// Label of the arm.
+    pub arm: String,
+    /// Label of the workload.
+    pub workload: String,
+}
+
+/// About one second of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// Start, on the trial's clock.
+    pub start: Nanos,
+    /// Length.
+    pub length: Nanos,
+    /// Operations that ended in it.
+    pub stats: OpStats,
+}
+
+/// What the generator itself cost and whether it kept up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generator {
+    /// Which engine ran, such as `io_uring`, with what it could not use.
+    pub engine: String,
+    /// CPU time of the measured part in user space, all workers.
+    pub user_cpu_ns: u64,
+    /// CPU time of the measured part in the kernel, all workers.
+    pub system_cpu_ns: u64,
+    /// Requests whose intended start fell into the run but that were never handed over.
+    pub not_submitted: u64,
+}
+
+/// The result of one trial. Immutable once written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialResult {
+    /// Which trial.
+    pub trial: TrialId,
+    /// Length of the measured part.
+    pub length: Nanos,
+    /// Time spent preparing (laying out files); a result of its own.
+    pub prepare: Nanos,
+    /// The measured operations.
+    pub stats: OpStats,
+    /// The generator's own account.
+    pub generator: Generator,
+    /// Load submitted, held against the model (empty for closed loops).
+    pub fidelity: Vec<Fidelity>,
+    /// Whether the trial was cut short by the user: then it is kept but not compared.
+    pub interrupted: bool,
+}
+
+impl TrialResult {
+    /// The value of `metric` for this trial.
+    #[must_use]
+    pub fn value(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::MeanResponse => self.stats.response().mean_ns(),
+            // A failed operation is no work done.
+            Metric::OpsPerSecond => {
+                let done = self.stats.ops() - self.stats.errors();
+                ratio(done as f64, self.length.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// One arm of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// Label in reports.
+    pub name: String,
+    /// What was given on the command line.
+    pub target: String,
+    /// How the system is made up, in one line.
+    pub description: String,
+    /// Label of the arm whose second entry this is (the A/A control).
+    pub control_of: Option<String>,
+    /// Facts found on it.
+    pub facts: Option<TargetFacts>,
+}
+
+/// One workload of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Label in reports, such as `nas ×12`.
+    pub label: String,
+    /// Factor on the rates of a model; 1 for closed loops.
+    pub scale: f64,
+    /// Length of the measured part of each trial.
+    pub length: Nanos,
+    /// The workload with every parameter resolved.
+    pub workload: Workload,
+}
+
+/// What is being done, where, with what: written before the first trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`FormatVersion::RUN`] of the program that wrote it.
+    pub format: FormatVersion,
+    /// Version of the program.
+    pub program: String,
+    /// Identifier of the run.
+    pub id: String,
+    /// When it began, RFC 3339.
+    pub began_at: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Seed of all randomness.
+    pub seed: Seed,
+    /// Name of the random number generator.
+    pub generator: String,
+    /// How verdicts are reached.
+    pub policy: Policy,
+    /// The machine.
+    pub machine: MachineFacts,
+    /// Versions of the programs and packages involved.
+    pub versions: BTreeMap<String, String>,
+    /// The systems.
+    pub arms: Vec<Arm>,
+    /// The workloads.
+    pub entries: Vec<Entry>,
+    /// Blocks planned.
+    pub blocks: u32,
+}
+
+/// Something a reader of the results should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Warning {
+    /// What it is about: an arm, a workload or a trial; empty for the whole run.
+    pub about: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEvent {
+    /// A trial begins.
+    TrialBegan(TrialId),
+    /// The files of the trial are laid out and the measured part begins.
+    Prepared {
+        /// Which trial.
+        trial: TrialId,
+        /// How long it took.
+        took: Nanos,
+    },
+    /// A second of a trial has passed.
+    Interval {
+        /// Place of the trial in the order.
+        place: u32,
+        /// What happened in it.
+        interval: Interval,
+    },
+    /// A trial has ended.
+    TrialEnded(TrialResult),
+    /// A reader should know.
+    Warning(Warning),
+    /// All trials are done, or the user stopped.
+    Finished {
+        /// Whether the plan was cut short.
+        interrupted: bool,
+        /// What can be said.
+        comparisons: Vec<Comparison>,
+    },
+}
+
+/// Hears events.
+pub trait Listener {
+    /// Something happened. Must not fail the run: a listener that cannot record says so itself.
+    fn event(&mut self, event: &RunEvent);
+}
+
+/// Everything a run folder holds, in memory: the input of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// What was planned.
+    pub manifest: Manifest,
+    /// Trials that ended, in the order they ran.
+    pub trials: Vec<TrialResult>,
+    /// The seconds of every trial that began, by place in the order; a trial that was cut off has
+    /// seconds but no result.
+    pub intervals: BTreeMap<u32, Vec<Interval>>,
+    /// What a reader should know.
+    pub warnings: Vec<Warning>,
+    /// What can be said.
+    pub comparisons: Vec<Comparison>,
+    /// Whether the plan was carried out to its end.
+    pub complete: bool,
+}

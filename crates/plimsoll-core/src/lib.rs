@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Words: the nouns every other crate speaks, their units, seeds and file formats.
+//!
+//! Nothing here touches files, clocks, threads or the environment, so all of it can be tested
+//! and fuzzed without a machine. A type is serialised only if it lives here.
+#![forbid(unsafe_code)]
+
+pub mod comparison;
+pub mod event;
+pub mod format;
+pub mod histogram;
+pub mod model;
+pub mod num;
+pub mod op;
+pub mod plan;
+pub mod profile;
+pub mod rng;
+pub mod target;
+pub mod units;
+pub mod workload;

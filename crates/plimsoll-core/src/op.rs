@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One operation: what was asked, when it was meant to start, what became of it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use crate::units::Nanos;
+
+/// What an operation does. The names are those of reports and files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Read `len` bytes at `offset`.
+    Read,
+    /// Write `len` bytes at `offset`.
+    Write,
+    /// Write `len` bytes at the end of the file.
+    Append,
+    /// Make earlier writes of the file durable (fsync).
+    Fsync,
+    /// Open an existing file.
+    Open,
+    /// Create a file that does not exist, and open it.
+    Create,
+    /// Close a file.
+    Close,
+    /// Read a file from its start to its end in pieces of `len` bytes, the empty read at the
+    /// end included.
+    ReadWhole,
+    /// Unlink a file.
+    Delete,
+    /// Ask for a file's attributes.
+    Stat,
+}
+
+impl Kind {
+    /// Every kind, in the order of reports.
+    pub const ALL: [Kind; 10] = [
+        Kind::Read,
+        Kind::Write,
+        Kind::Append,
+        Kind::Fsync,
+        Kind::Open,
+        Kind::Create,
+        Kind::Close,
+        Kind::ReadWhole,
+        Kind::Delete,
+        Kind::Stat,
+    ];
+
+    /// Position in [`Kind::ALL`], for tables indexed by kind.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name in reports and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Append => "append",
+            Kind::Fsync => "fsync",
+            Kind::Open => "open",
+            Kind::Create => "create",
+            Kind::Close => "close",
+            Kind::ReadWhole => "read_whole",
+            Kind::Delete => "delete",
+            Kind::Stat => "stat",
+        }
+    }
+
+    /// Whether bytes move from the target.
+    #[must_use]
+    pub fn is_read(self) -> bool {
+        matches!(self, Kind::Read | Kind::ReadWhole)
+    }
+
+    /// Whether bytes move to the target.
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        matches!(self, Kind::Write | Kind::Append)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a workload asks for: pure data, no buffers, no file descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub kind: Kind,
+    /// Which file of the target: 0 where there is one, else a slot of the file set.
+    pub file: u32,
+    /// Byte offset, for [`Kind::Read`] and [`Kind::Write`].
+    pub offset: u64,
+    /// Bytes to move, or the piece size of [`Kind::ReadWhole`].
+    pub len: u32,
+    /// When the operation was meant to start, on the run's clock. In a closed loop, the moment
+    /// the operation before it ended (plus think time).
+    pub intended_at: Nanos,
+}
+
+/// One finished operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// What was asked.
+    pub request: Request,
+    /// When it was handed to the engine.
+    pub submitted_at: Nanos,
+    /// When the program could see that it had ended.
+    pub completed_at: Nanos,
+    /// Bytes moved, or the system's error number.
+    pub result: Result<u64, i32>,
+}
+
+impl Sample {
+    /// Service time: handed over → seen to have ended.
+    #[inline]
+    #[must_use]
+    pub fn service(&self) -> Nanos {
+        self.completed_at.since(self.submitted_at)
+    }
+
+    /// Response time: intended start → seen to have ended. What a user would feel.
+    #[inline]
+    #[must_use]
+    pub fn response(&self) -> Nanos {
+        self.completed_at.since(self.request.intended_at)
+    }
+
+    /// Generator lag: intended start → handed over.
+    #[inline]
+    #[must_use]
+    pub fn lag(&self) -> Nanos {
+        self.submitted_at.since(self.request.intended_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_know_their_place_and_their_name() {
+        for (index, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.index(), index);
+            assert_eq!(
+                serde_json::to_string(&kind).unwrap(),
+                format!("\"{}\"", kind.name())
+            );
+        }
+    }
+}

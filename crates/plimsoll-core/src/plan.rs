@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes to a machine as values: planned by pure functions, carried out by one interpreter in
+//! the lab, journalled before they are done, undone from the journal.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One argument of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arg {
+    /// As it is.
+    Text(String),
+    /// The loop device that is backed by this file, looked up when the command runs.
+    LoopOf(String),
+}
+
+impl From<&str> for Arg {
+    fn from(text: &str) -> Arg {
+        Arg::Text(text.into())
+    }
+}
+
+impl From<String> for Arg {
+    fn from(text: String) -> Arg {
+        Arg::Text(text)
+    }
+}
+
+/// A program and its arguments: never a shell string.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cmd {
+    /// Name, looked up in the path (and in the system directories `sbin`).
+    pub program: String,
+    /// Arguments.
+    pub args: Vec<Arg>,
+    /// Variables set for it, besides the mark.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+impl Cmd {
+    /// A command from words.
+    pub fn new<A: Into<Arg>>(program: &str, args: impl IntoIterator<Item = A>) -> Self {
+        Cmd {
+            program: program.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+        }
+    }
+
+    /// The same with a variable set.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl fmt::Display for Cmd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.env {
+            write!(f, "{name}={value} ")?;
+        }
+        f.write_str(&self.program)?;
+        for arg in &self.args {
+            match arg {
+                Arg::Text(text) if text.is_empty() || text.contains(' ') => write!(f, " '{text}'")?,
+                Arg::Text(text) => write!(f, " {text}")?,
+                Arg::LoopOf(file) => write!(f, " <loop device of {file}>")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How to see that a daemon is ready for the next step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ready {
+    /// A socket (or any file) exists at this path.
+    Exists(String),
+    /// A TCP port of the loopback address accepts a connection.
+    Port(u16),
+    /// The file at this path has at least this many bytes.
+    Size {
+        /// The file.
+        path: String,
+        /// Its smallest size.
+        bytes: u64,
+    },
+}
+
+/// One change of a machine, or one look at it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Run a program to its end; it must exit with 0.
+    Run(Cmd),
+    /// Start a daemon in a session of its own, marked, with its output in `log`.
+    Start {
+        /// The daemon.
+        cmd: Cmd,
+        /// Its mark: how it is found again, even when nobody noted its process number.
+        mark: String,
+        /// File for its output.
+        log: String,
+        /// When the next step may begin.
+        ready: Ready,
+    },
+    /// End every process that carries this mark.
+    Stop {
+        /// The mark.
+        mark: String,
+    },
+    /// Create a directory that must not exist yet, and put our mark file into it.
+    MakeDir(String),
+    /// Remove a directory and all in it, if it carries our mark file.
+    RemoveDir(String),
+    /// Create a sparse file that must not exist yet.
+    MakeFile {
+        /// The file.
+        path: String,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Remove a file that an earlier step of the same journal made.
+    RemoveFile(String),
+    /// Attach a free loop device to this file, with direct I/O.
+    AttachLoop(String),
+    /// Detach every loop device that is backed by this file.
+    DetachLoop(String),
+    /// Unmount whatever is mounted here.
+    Unmount(String),
+    /// A TCP port of the loopback address must be free.
+    PortFree(u16),
+    /// A mount must be this: the directory lies on its own file system of this type.
+    MountIs {
+        /// Directory.
+        path: String,
+        /// Type of file system, as the kernel names it.
+        file_system: String,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Run(cmd) => write!(f, "{cmd}"),
+            Action::Start { cmd, .. } => write!(f, "{cmd} &"),
+            Action::Stop { mark } => write!(f, "end the processes marked {mark}"),
+            Action::MakeDir(path) => write!(f, "mkdir {path}"),
+            Action::RemoveDir(path) => write!(f, "rm -r {path}"),
+            Action::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
+            Action::RemoveFile(path) => write!(f, "rm {path}"),
+            Action::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
+            Action::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),
+            Action::Unmount(path) => write!(f, "umount {path}"),
+            Action::PortFree(port) => write!(f, "check that port {port} is free"),
+            Action::MountIs { path, file_system } => {
+                write!(f, "check that {path} is a mounted {file_system}")
+            }
+        }
+    }
+}
+
+/// One reversible step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// What it is for; completes "failed to …".
+    pub why: String,
+    /// What it does.
+    pub apply: Action,
+    /// How it is undone; must be safe when `apply` did not happen or happened twice.
+    pub undo: Option<Action>,
+}
+
+/// Steps in order, and the directory they make available.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Adds a step.
+    pub fn step(&mut self, why: &str, apply: Action, undo: Option<Action>) {
+        self.steps.push(Step {
+            why: why.into(),
+            apply,
+            undo,
+        });
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a fit found in a recording, as it is printed and kept: averages, spread, bursts.
+//!
+//! Data only. A profile describes; it is not played (that is [`crate::model::Model`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Bursts, Direction};
+
+/// The two averages of a figure. They differ where the recorded intervals differ in length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Average {
+    /// Mean of the intervals' values, each interval counting the same: what spreadsheets of
+    /// recordings usually hold.
+    pub stochastic: f64,
+    /// Sum over time: physically right.
+    pub time: f64,
+}
+
+/// How the rates of the single intervals are spread, in operations per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntervalRates {
+    /// Half of the intervals had less.
+    pub median_per_s: f64,
+    /// 95 of 100 intervals had less.
+    pub p95_per_s: f64,
+    /// The busiest interval.
+    pub peak_per_s: f64,
+}
+
+/// One direction of the recorded load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionProfile {
+    /// Which.
+    pub direction: Direction,
+    /// Operations per second.
+    pub ops_per_s: Average,
+    /// Bytes per second.
+    pub bytes_per_s: Average,
+    /// Bytes per operation, from the averages above; 0 without operations.
+    pub mean_size_bytes: Average,
+    /// Share of all operations, 0..=1, from the stochastic averages.
+    pub share: f64,
+    /// Spread of the intervals' rates.
+    pub rates: IntervalRates,
+    /// Index of dispersion of the operations per interval: 0 for a constant rate, 1 for a Poisson
+    /// process, thousands for bursts. `None` with fewer than two intervals or no operations.
+    pub idc: Option<f64>,
+}
+
+/// What the queue figure was made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueSource {
+    /// Integrated by the kernel: exact.
+    Integrated,
+    /// Seen at the instants of the samples: a small sample of a quantity that changes in
+    /// microseconds.
+    Sampled,
+}
+
+/// Mean number of operations waiting or being served.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queue {
+    /// The averages.
+    pub average: Average,
+    /// How it was seen.
+    pub source: QueueSource,
+    /// Standard error of the mean of the samples, for [`QueueSource::Sampled`].
+    pub standard_error: Option<f64>,
+}
+
+/// What a fit found in one disk of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// The disk.
+    pub disk: String,
+    /// First instant, with its offset from UTC.
+    pub from: String,
+    /// Last instant, with its offset from UTC.
+    pub to: String,
+    /// Intervals that were used.
+    pub intervals: u64,
+    /// Intervals left out because of gaps, resets or wraps.
+    pub intervals_dropped: u64,
+    /// Median length of the intervals in seconds.
+    pub interval_s: f64,
+    /// Reads, then writes.
+    pub directions: Vec<DirectionProfile>,
+    /// Share of the time with something in flight, 0..=1.
+    pub utilisation: Option<Average>,
+    /// Mean queue.
+    pub queue: Option<Queue>,
+    /// Milliseconds of busy time per operation, from the time averages.
+    pub busy_ms_per_op: Option<f64>,
+    /// Bursts found, at most one pattern per direction.
+    pub bursts: Vec<Bursts>,
+}
+
+impl Profile {
+    /// One direction.
+    #[must_use]
+    pub fn direction(&self, direction: Direction) -> Option<&DirectionProfile> {
+        self.directions.iter().find(|d| d.direction == direction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_round_trip() {
+        let average = Average {
+            stochastic: 1.5,
+            time: 1.25,
+        };
+        let profile = Profile {
+            disk: "sda".into(),
+            from: "2026-01-01T00:00:00+00:00".into(),
+            to: "2026-01-01T01:00:00+00:00".into(),
+            intervals: 240,
+            intervals_dropped: 1,
+            interval_s: 15.0,
+            directions: vec![DirectionProfile {
+                direction: Direction::Read,
+                ops_per_s: average,
+                bytes_per_s: average,
+                mean_size_bytes: average,
+                share: 1.0,
+                rates: IntervalRates {
+                    median_per_s: 1.0,
+                    p95_per_s: 2.0,
+                    peak_per_s: 3.0,
+                },
+                idc: Some(4.0),
+            }],
+            utilisation: None,
+            queue: Some(Queue {
+                average,
+                source: QueueSource::Sampled,
+                standard_error: Some(0.5),
+            }),
+            busy_ms_per_op: None,
+            bursts: Vec::new(),
+        };
+        let text = toml::to_string(&profile).unwrap();
+        assert_eq!(toml::from_str::<Profile>(&text).unwrap(), profile, "{text}");
+        assert!(profile.direction(Direction::Write).is_none());
+    }
+}

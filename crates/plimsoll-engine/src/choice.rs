@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Picks the engine for one file, and says in one line what was picked and what was done without.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use plimsoll_core::rng::Seed;
+
+use crate::engine::{Engine, POOL_BYTES_MAX, affordable_slots};
+use crate::error::Error;
+use crate::pool::{Pool, THREADS_MAX};
+use crate::sync::Sync;
+use crate::sys::uring::{SLOTS_MAX, Uring};
+use crate::target::Target;
+
+/// Which engine to use on the data file of a model or a random workload. File loops always use
+/// plain system calls, one thread per loop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// `io_uring` where it works, else plain system calls.
+    #[default]
+    Auto,
+    /// `io_uring`, or an error.
+    Uring,
+    /// Plain system calls: inline at depth 1, else on one thread per slot.
+    Sync,
+}
+
+/// Opens an engine of `depth` slots for requests of at most `len_max` bytes on `file`, to be used
+/// by the calling thread. Returns it with its description, which names every reduction of depth.
+pub(crate) fn open_engine(
+    choice: EngineChoice,
+    file: &Arc<OwnedFd>,
+    depth: u32,
+    len_max: u32,
+    seed: Seed,
+) -> Result<(Box<dyn Engine>, String), Error> {
+    let mut notes = Vec::new();
+    let affordable = affordable_slots(depth, len_max);
+    if affordable < depth {
+        let mib = POOL_BYTES_MAX >> 20;
+        notes.push(format!(
+            "depth {affordable} instead of {depth} (buffers of {mib} MiB)"
+        ));
+    }
+    let mut slots = affordable.min(SLOTS_MAX);
+    if slots < affordable {
+        notes.push(format!("depth {slots} instead of {affordable} (ring)"));
+    }
+    if choice != EngineChoice::Sync {
+        match Uring::new(Arc::clone(file), slots, len_max, seed) {
+            Ok(engine) => return Ok(described(Box::new(engine), &notes)),
+            Err(source) if choice == EngineChoice::Uring => {
+                let doing = "set up io_uring; choose engine sync, or allow it \
+                             (kernel.io_uring_disabled, seccomp)";
+                return Err(Error::Io {
+                    doing: doing.into(),
+                    source,
+                });
+            }
+            Err(source) => notes.push(format!("io_uring did not work: {source}")),
+        }
+    }
+    if slots == 1 {
+        let target = Target::File(Arc::clone(file));
+        return Ok(described(
+            Box::new(Sync::new(target, len_max, seed)),
+            &notes,
+        ));
+    }
+    if slots > THREADS_MAX {
+        notes.push(format!("depth {THREADS_MAX} instead of {slots} (threads)"));
+        slots = THREADS_MAX;
+    }
+    let engine = Pool::new(Arc::clone(file), slots, len_max, seed)?;
+    Ok(described(Box::new(engine), &notes))
+}
+
+fn described(engine: Box<dyn Engine>, notes: &[String]) -> (Box<dyn Engine>, String) {
+    let mut parts = vec![engine.describe()];
+    parts.extend_from_slice(notes);
+    (engine, parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reduced_depth_is_in_the_description() {
+        let file = Arc::new(OwnedFd::from(tempfile::tempfile().unwrap()));
+        let open = |choice, depth, len| open_engine(choice, &file, depth, len, Seed(1)).unwrap();
+        let (engine, name) = open(EngineChoice::Sync, 100, 512);
+        assert_eq!(engine.slots(), 64);
+        assert_eq!(
+            name,
+            "sync on 64 threads; depth 64 instead of 100 (threads)"
+        );
+        let (engine, name) = open(EngineChoice::Sync, 3, 128 << 20);
+        assert_eq!(engine.slots(), 2);
+        assert!(name.contains("depth 2 instead of 3"), "{name}");
+        let (engine, name) = open(EngineChoice::Sync, 1, 512);
+        assert_eq!((engine.slots(), name.as_str()), (1, "sync"));
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The controlling side of a run: merges what the workers report, passes on every second, and
+//! says what the run gave.
+//!
+//! A second is passed on when every worker is past it. All reports are in the total, and each is
+//! in exactly one interval. From the planned end on one second is held back, so that what ends just
+//! behind it has an interval to be in.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use plimsoll_core::event::{Generator, Interval, OpStats};
+use plimsoll_core::units::Nanos;
+
+use crate::recorder::Tally;
+use crate::run::{Outcome, RunOptions};
+use crate::worker::{Ended, Report};
+
+/// How often the controller looks at `stop` when nothing else happens.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A second is passed on without the workers that have not reported it for so long: they hang in
+/// a system call. Their operations are in a later second.
+const PATIENCE: Nanos = Nanos(1_500_000_000);
+
+/// The last piece of a run is an interval of its own only if it is at least this long; else it
+/// belongs to the second before it, which is then longer.
+const SLIVER: Nanos = Nanos(50_000_000);
+
+/// Merges what the workers report.
+pub(crate) struct Controller<'a> {
+    options: &'a RunOptions,
+    closed_loop: bool,
+    on_interval: &'a mut dyn FnMut(Interval),
+    /// By worker, where cleared tallies go.
+    pub(crate) spares: Vec<Sender<Tally>>,
+    total: OpStats,
+    /// Seconds not yet passed on.
+    seconds: BTreeMap<u64, OpStats>,
+    /// The second each worker is in.
+    progress: Vec<u64>,
+    /// The second to be passed on next.
+    next: u64,
+}
+
+impl<'a> Controller<'a> {
+    pub(crate) fn new(
+        options: &'a RunOptions,
+        workers: u32,
+        closed_loop: bool,
+        on_interval: &'a mut dyn FnMut(Interval),
+    ) -> Self {
+        Controller {
+            options,
+            closed_loop,
+            on_interval,
+            spares: Vec::new(),
+            total: OpStats::default(),
+            seconds: BTreeMap::new(),
+            progress: vec![0; workers as usize],
+            next: 0,
+        }
+    }
+
+    /// Attends to the workers until all have ended. `now` is the run's clock where it is a real
+    /// one and has started; `halt` stops the workers.
+    pub(crate) fn attend(
+        &mut self,
+        reports: &Receiver<Report>,
+        now: impl Fn() -> Option<Nanos>,
+        stop: &AtomicBool,
+        halt: &AtomicBool,
+    ) {
+        loop {
+            match reports.recv_timeout(POLL) {
+                Ok(report) => self.take(report),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if stop.load(Ordering::Relaxed) {
+                halt.store(true, Ordering::Relaxed);
+            }
+            self.emit_seconds(now());
+        }
+    }
+
+    fn take(&mut self, mut report: Report) {
+        let second = report.index.max(self.next);
+        report
+            .tally
+            .merge_into(self.seconds.entry(second).or_default());
+        report.tally.merge_into(&mut self.total);
+        self.progress[report.worker as usize] = report.next;
+        report.tally.clear();
+        // A worker that has ended needs no spare.
+        let _ = self.spares[report.worker as usize].send(report.tally);
+    }
+
+    fn emit_seconds(&mut self, now: Option<Nanos>) {
+        let reached = self.progress.iter().copied().min().unwrap_or(0);
+        let measured = now.map_or(Nanos(0), |now| {
+            now.since(self.options.warmup).since(PATIENCE)
+        });
+        let overdue = measured.0 / Nanos::SECOND.0;
+        // Workers that have ended stand at the end of time.
+        let last = self
+            .seconds
+            .last_key_value()
+            .map_or(0, |(second, _)| *second);
+        let until = if reached == u64::MAX {
+            last
+        } else {
+            reached.max(overdue)
+        };
+        let held = self.options.length.since(SLIVER).0 / Nanos::SECOND.0;
+        let until = until.min(held.max(until.saturating_sub(1)));
+        while self.next < until {
+            self.emit_second();
+        }
+    }
+
+    fn emit_second(&mut self) {
+        let stats = self.seconds.remove(&self.next).unwrap_or_default();
+        (self.on_interval)(Interval {
+            start: Nanos(self.next * Nanos::SECOND.0),
+            length: Nanos::SECOND,
+            stats,
+        });
+        self.next += 1;
+    }
+
+    /// Passes on all that is left of a measured part of `length`.
+    fn emit_rest(&mut self, length: Nanos) {
+        let left = |next: u64| length.since(Nanos(next * Nanos::SECOND.0));
+        while left(self.next) >= Nanos::SECOND + SLIVER {
+            self.emit_second();
+        }
+        let mut stats = OpStats::default();
+        for second in std::mem::take(&mut self.seconds).into_values() {
+            stats.merge(&second);
+        }
+        let left = left(self.next);
+        if left >= SLIVER || stats.ops() > 0 {
+            (self.on_interval)(Interval {
+                start: Nanos(self.next * Nanos::SECOND.0),
+                // What ended in a second that was passed on without it is reported later.
+                length: left.max(Nanos(1)),
+                stats,
+            });
+        }
+    }
+
+    /// What the run gave, given the workers' accounts and whether it was asked to stop.
+    pub(crate) fn outcome(mut self, ended: Vec<Ended>, interrupted: bool) -> Outcome {
+        let interrupted = interrupted && ended.iter().any(|worker| worker.end.interrupted);
+        let finished_at = ended.iter().map(|worker| worker.end.at).max();
+        let last_end = ended.iter().map(|worker| worker.last_end).max();
+        let planned = if interrupted {
+            finished_at.unwrap_or_default()
+        } else {
+            self.options.warmup + self.options.length
+        };
+        let whole = planned.max(last_end.unwrap_or_default());
+        let counted = if self.closed_loop {
+            planned.min(self.options.warmup + self.options.length)
+        } else {
+            whole
+        };
+        let length = counted.since(self.options.warmup);
+        let covered = whole.max(finished_at.unwrap_or_default());
+        self.emit_rest(covered.since(self.options.warmup));
+        let mut generator = Generator::default();
+        let mut submitted = Vec::new();
+        for worker in ended {
+            generator.engine = worker.engine;
+            generator.user_cpu_ns += worker.cpu_ns.0;
+            generator.system_cpu_ns += worker.cpu_ns.1;
+            generator.not_submitted += worker.end.not_submitted;
+            submitted.extend(worker.submitted);
+        }
+        Outcome {
+            stats: self.total,
+            length,
+            generator,
+            submitted,
+            interrupted,
+        }
+    }
+}

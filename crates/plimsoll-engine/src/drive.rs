@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one loop that all workloads and engines share: ask, hand over, reap, stamp, record.
+//!
+//! Rules that decide what the numbers mean:
+//! * one stamp per hand-over and one per reap: an operation has ended when the program can see it;
+//! * at most [`BATCH`] operations per hand-over, because the last of a batch waits for the first;
+//! * never wait while a slot is free and work is due, or the target would see less depth than was
+//!   asked for;
+//! * slots are used first-in first-out, or a batch limit would starve some of them;
+//! * a transfer that came out shorter than asked is a failed operation.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_core::num::to_usize;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::units::Nanos;
+
+use crate::clock::Clock;
+use crate::engine::{Completion, Engine};
+use crate::error::Error;
+use crate::recorder::{Boundary, Recorder};
+use crate::source::{Next, Source};
+
+/// Most operations per hand-over. 8 to 16 cost the same per operation; more would show in the
+/// service time of the last ones.
+pub const BATCH: usize = 16;
+
+/// Longest wait: how soon a stop is noticed.
+const WAIT_MAX: Nanos = Nanos(25_000_000);
+
+/// How long operations in flight are waited for after a stop.
+const STOP_DRAIN: Nanos = Nanos(80_000_000);
+
+/// Of a wait for a due request the last tenth is spent spinning, so that pacing costs at most a
+/// tenth of a processor, but at least [`SPIN_MIN`] (a wake-up from a short sleep) and at most
+/// [`SPIN_MAX`] (a wake-up of an idle virtual processor took 40 to 70 µs where it was measured).
+const SPIN_SHARE: u64 = 10;
+const SPIN_MIN: Nanos = Nanos(20_000);
+const SPIN_MAX: Nanos = Nanos(200_000);
+
+/// When so many first operations have all failed, the run is given up.
+const HOPELESS: u64 = 100;
+
+/// What a checked read is to replace: no stamp, and not the zeros of a hole.
+const UNREAD: u8 = 0xa5;
+
+/// Recorded for operations that were still in flight when waiting was given up.
+const ETIMEDOUT: i32 = rustix::io::Errno::TIMEDOUT.raw_os_error();
+/// Recorded for transfers cut short.
+const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
+
+/// Bounds of a drive.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Nothing is handed over, and nothing in flight is waited for, after this time.
+    pub deadline: Nanos,
+    /// Whether the last part of a wait for a due request is spent spinning, because sleeps end
+    /// late. Not in virtual time.
+    pub spin: bool,
+}
+
+impl Limits {
+    /// How long late requests and those in flight may take after the end of a run.
+    pub const DRAIN: Nanos = Nanos(10_000_000_000);
+
+    /// Limits of a run that ends at `end` on a real clock.
+    #[must_use]
+    pub fn real(end: Nanos) -> Self {
+        Limits {
+            deadline: end + Self::DRAIN,
+            spin: true,
+        }
+    }
+
+    /// Limits of a run that ends at `end` in virtual time.
+    #[must_use]
+    pub fn simulated(end: Nanos) -> Self {
+        Limits {
+            deadline: end + Self::DRAIN,
+            spin: false,
+        }
+    }
+}
+
+/// How a drive ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriveEnd {
+    /// When.
+    pub at: Nanos,
+    /// Whether `stop` was set before the source had ended.
+    pub interrupted: bool,
+    /// Requests due before the end that were never handed over.
+    pub not_submitted: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    request: Request,
+    submitted_at: Nanos,
+}
+
+enum Gathered {
+    /// The batch is full, or another worker is in the way; more may be due.
+    More,
+    /// The next request is due then.
+    At(Nanos),
+    /// No slot is free, or the source waits for an end.
+    Blocked,
+    /// The source has ended.
+    Ended,
+}
+
+struct Driver<'a, C, S, B> {
+    engine: &'a mut dyn Engine,
+    clock: &'a C,
+    source: &'a mut S,
+    recorder: &'a mut Recorder<B>,
+    moves_data: bool,
+    flights: Vec<Option<Flight>>,
+    free: VecDeque<u32>,
+    batch: Vec<u32>,
+    done: Vec<Completion>,
+    in_flight: usize,
+    /// Drawn from the source, not yet due.
+    pending: Option<(u32, Request)>,
+    /// The due time that is waited for, and when to stop sleeping for it.
+    waking: (Nanos, Nanos),
+    /// Everything due by then for which there was a slot has been queued.
+    asked_at: Nanos,
+    ended: bool,
+    n_done: u64,
+    n_failed: u64,
+}
+
+/// Runs `source` on `engine` until it ends, `stop` is set or the deadline has passed.
+///
+/// # Errors
+/// When the source cannot go on, the engine is broken or lacks an operation, or the first 100
+/// operations all fail.
+pub fn drive<C: Clock, S: Source, B: Boundary>(
+    engine: &mut dyn Engine,
+    clock: &C,
+    source: &mut S,
+    recorder: &mut Recorder<B>,
+    limits: Limits,
+    stop: &AtomicBool,
+) -> Result<DriveEnd, Error> {
+    let slots = engine.slots();
+    let mut driver = Driver {
+        moves_data: engine.moves_data(),
+        engine,
+        clock,
+        source,
+        recorder,
+        flights: vec![None; slots as usize],
+        free: (0..slots).collect(),
+        batch: Vec::with_capacity(BATCH),
+        done: Vec::with_capacity(slots as usize),
+        in_flight: 0,
+        pending: None,
+        waking: (Nanos(0), Nanos(0)),
+        asked_at: Nanos(0),
+        ended: false,
+        n_done: 0,
+        n_failed: 0,
+    };
+    let interrupted = driver.run(limits, stop)?;
+    Ok(driver.finish(interrupted))
+}
+
+impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
+    /// Returns whether it was interrupted. Operations may be left in flight.
+    fn run(&mut self, limits: Limits, stop: &AtomicBool) -> Result<bool, Error> {
+        let mut now = self.clock.now();
+        // Ends with the source, the stop or the deadline.
+        loop {
+            self.recorder.tick(now);
+            if stop.load(Ordering::Relaxed) {
+                self.drain(now, now + STOP_DRAIN)?;
+                return Ok(true);
+            }
+            if now >= limits.deadline {
+                return Ok(false);
+            }
+            let gathered = self.gather(&mut now)?;
+            self.asked_at = now;
+            self.hand_over();
+            let wait = match gathered {
+                Gathered::More => None,
+                Gathered::Ended if self.in_flight == 0 => return Ok(false),
+                Gathered::Blocked | Gathered::Ended => Some(WAIT_MAX),
+                Gathered::At(due) => {
+                    let sleep = self.wake_at(due, now, limits.spin).since(now);
+                    (sleep > Nanos(0)).then_some(sleep.min(WAIT_MAX))
+                }
+            };
+            self.engine.enter(wait)?;
+            now = self.collect()?;
+        }
+    }
+
+    /// When to wake for a request due at `due`: decided once, when it is first waited for, or a
+    /// wake-up inside the spinning part would put the worker to sleep again.
+    fn wake_at(&mut self, due: Nanos, now: Nanos, spin: bool) -> Nanos {
+        if self.waking.0 != due {
+            let tenth = Nanos(due.since(now).0 / SPIN_SHARE);
+            let spinning = if spin {
+                tenth.clamp(SPIN_MIN, SPIN_MAX)
+            } else {
+                Nanos(0)
+            };
+            self.waking = (due, due.since(spinning));
+        }
+        self.waking.1
+    }
+
+    #[inline]
+    fn gather(&mut self, now: &mut Nanos) -> Result<Gathered, Error> {
+        while self.batch.len() < BATCH {
+            let (slot, request) = match self.pending.take() {
+                Some(pending) => pending,
+                None if self.ended => return Ok(Gathered::Ended),
+                None => {
+                    let Some(slot) = self.free.pop_front() else {
+                        return Ok(Gathered::Blocked);
+                    };
+                    match self.source.next(*now, slot)? {
+                        Next::Request(request) => (slot, request),
+                        answer => {
+                            self.free.push_front(slot);
+                            return Ok(self.no_request(answer));
+                        }
+                    }
+                }
+            };
+            if request.intended_at > *now {
+                *now = self.clock.now();
+                if request.intended_at > *now {
+                    self.pending = Some((slot, request));
+                    return Ok(Gathered::At(request.intended_at));
+                }
+            }
+            self.queue(slot, &request)?;
+        }
+        Ok(Gathered::More)
+    }
+
+    fn no_request(&mut self, answer: Next) -> Gathered {
+        match answer {
+            Next::End => {
+                self.ended = true;
+                Gathered::Ended
+            }
+            Next::Again => Gathered::More,
+            Next::Wait | Next::Request(_) => {
+                assert!(
+                    self.in_flight + self.batch.len() > 0,
+                    "a source waits only for an operation in flight"
+                );
+                Gathered::Blocked
+            }
+        }
+    }
+
+    #[inline]
+    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Error> {
+        if self.moves_data && request.kind.is_write() {
+            let bytes = &mut self.engine.buffer(slot)[..request.len as usize];
+            self.source.fill(slot, request, bytes);
+        }
+        if S::CHECKS && self.moves_data && request.kind == Kind::Read {
+            // Or a read that moves nothing could find the right answer of an earlier operation.
+            self.engine.buffer(slot)[..request.len as usize].fill(UNREAD);
+        }
+        if let Err(unsupported) = self.engine.queue(slot, request) {
+            return Err(Error::Unsupported {
+                kind: unsupported.0,
+                engine: self.engine.describe(),
+            });
+        }
+        self.flights[slot as usize] = Some(Flight {
+            request: *request,
+            submitted_at: Nanos(0),
+        });
+        self.batch.push(slot);
+        Ok(())
+    }
+
+    /// Stamps the batch; the engine is entered right after.
+    #[inline]
+    fn hand_over(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let at = self.clock.now();
+        self.in_flight += self.batch.len();
+        for slot in self.batch.drain(..) {
+            let flight = self.flights[slot as usize].as_mut();
+            let flight = flight.expect("a queued slot has its request");
+            flight.submitted_at = at;
+            self.source.handed_over(&flight.request, at);
+        }
+    }
+
+    /// Records what has ended and returns the time at which that could be seen.
+    #[inline]
+    fn collect(&mut self) -> Result<Nanos, Error> {
+        self.done.clear();
+        self.engine.reap(&mut self.done);
+        let now = self.clock.now();
+        self.recorder.tick(now);
+        for index in 0..self.done.len() {
+            let Completion { slot, result } = self.done[index];
+            let flight = self.flights[slot as usize].take();
+            let flight = flight.expect("what ends has been queued");
+            let sample = Sample {
+                request: flight.request,
+                submitted_at: flight.submitted_at,
+                completed_at: now,
+                result: whole(&flight.request, result),
+            };
+            self.in_flight -= 1;
+            self.n_done += 1;
+            self.recorder.record(&sample);
+            if S::CHECKS && self.moves_data {
+                self.source.check(slot, &sample, self.engine.buffer(slot));
+            }
+            self.source.completed(slot, &sample);
+            self.free.push_back(slot);
+            if let Err(errno) = sample.result {
+                self.failed(sample.request.kind, errno)?;
+            }
+        }
+        Ok(now)
+    }
+
+    #[cold]
+    fn failed(&mut self, kind: Kind, errno: i32) -> Result<(), Error> {
+        self.n_failed += 1;
+        if self.n_failed == HOPELESS && self.n_done == HOPELESS {
+            return Err(Error::AllFailed {
+                count: HOPELESS,
+                kind,
+                source: io::Error::from_raw_os_error(errno),
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits for what is in flight, until `limit` at most.
+    fn drain(&mut self, from: Nanos, limit: Nanos) -> Result<(), Error> {
+        let mut now = from;
+        while self.in_flight > 0 && now < limit {
+            self.engine.enter(Some(limit.since(now).min(WAIT_MAX)))?;
+            now = self.collect()?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, interrupted: bool) -> DriveEnd {
+        let at = self.clock.now();
+        if !interrupted {
+            self.give_up(at);
+        }
+        // What became due while an interrupted run was ending is nobody's failure.
+        let due_before = if interrupted { self.asked_at } else { at };
+        let pending = self.pending.take();
+        let pending_due = pending.is_some_and(|(_, request)| request.intended_at < due_before);
+        let not_submitted = u64::from(pending_due) + self.source.left_before(due_before);
+        DriveEnd {
+            at,
+            interrupted: interrupted && !(self.ended && self.in_flight == 0),
+            not_submitted,
+        }
+    }
+
+    /// Counts operations that never came back as failed: leaving them out would hide the worst.
+    fn give_up(&mut self, at: Nanos) {
+        for flight in self.flights.iter_mut().filter_map(Option::take) {
+            self.recorder.record(&Sample {
+                request: flight.request,
+                submitted_at: flight.submitted_at,
+                completed_at: at,
+                result: Err(ETIMEDOUT),
+            });
+        }
+    }
+}
+
+/// The result, with a transfer cut short turned into a failure.
+#[inline]
+fn whole(request: &Request, result: Result<u64, i32>) -> Result<u64, i32> {
+    let transfer = matches!(request.kind, Kind::Read | Kind::Write | Kind::Append);
+    match result {
+        Ok(bytes) if transfer && to_usize(bytes) != request.len as usize => Err(EIO),
+        other => other,
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can end a run. Every text is a fragment that completes "failed to …".
+//!
+//! Failures of single operations are not here: they are counted in the statistics.
+
+use std::io;
+use std::path::Path;
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+/// Why the data plane gave up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A system call outside the measured operations failed.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done, with the path in it.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The workload or the options cannot be carried out as given.
+    #[error("run the workload: {0}")]
+    Workload(String),
+    /// The engine cannot do an operation of this workload.
+    #[error("run the workload: the engine {engine} has no operation '{kind}'; choose engine sync")]
+    Unsupported {
+        /// The operation.
+        kind: Kind,
+        /// What the engine calls itself.
+        engine: String,
+    },
+    /// The file set has no file left that the next operation could use.
+    #[error(
+        "find {wanted} in the file set of {entries} entries: the system under test creates or \
+         deletes faster than the loop balances; use more entries or fewer threads"
+    )]
+    NoFile {
+        /// What was looked for.
+        wanted: &'static str,
+        /// Size of the file set.
+        entries: u32,
+    },
+    /// All files that the next operation could use stayed in use.
+    #[error(
+        "find {wanted} in the file set of {entries} entries: all have been in use for {waited}: \
+         the system under test hangs, or the set needs more entries"
+    )]
+    FilesBusy {
+        /// What was looked for.
+        wanted: &'static str,
+        /// Size of the file set.
+        entries: u32,
+        /// For how long.
+        waited: Nanos,
+    },
+    /// The first operations of a run all failed: nothing would be measured.
+    #[error(
+        "run the workload: the first {count} operations all failed, the last ({kind}): {source}"
+    )]
+    AllFailed {
+        /// How many.
+        count: u64,
+        /// The last one's kind.
+        kind: Kind,
+        /// The last one's error.
+        source: io::Error,
+    },
+    /// The user stopped the program before anything was measured.
+    #[error("{0}: stopped by the user")]
+    Stopped(String),
+}
+
+impl Error {
+    /// An [`Error::Io`] about `path`.
+    pub(crate) fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> Error {
+        Error::Io {
+            doing: format!("{verb} '{}'", path.display()),
+            source: source.into(),
+        }
+    }
+}

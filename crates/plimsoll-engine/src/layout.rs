@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lays out the files of a workload: random contents, made durable before anything is measured.
+//!
+//! Afterwards nothing of them is in the page cache, as far as the system takes that advice, so that
+//! every run begins alike: with a new file or one that is used again. filebench, which the file sets
+//! follow, neither syncs its files nor drops them from the cache. As there, the files of a set are
+//! written in random order, or their places on the medium would follow their numbers, by which they
+//! are picked.
+//!
+//! Creates files in the given directory only, and never touches one it did not name.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_core::num::to_usize;
+use plimsoll_core::rng::{Rng, Seed};
+use rustix::fs::{Advice, OFlags};
+
+use crate::engine::fill_random;
+use crate::error::Error;
+use crate::fileset::Fileset;
+use crate::target::file_name;
+
+/// Name of the one file of models and random workloads.
+pub(crate) const DATA_FILE: &str = "plimsoll.data";
+
+/// Bytes per write of the layout.
+const PIECE_BYTES: usize = 1 << 20;
+/// Pieces between syncs: bounds the dirty memory, and thereby how long a stop takes.
+const PIECES_PER_SYNC: u64 = 64;
+
+/// Makes sure that the data file at `path` has `bytes` random bytes, reusing one of that size. One
+/// that could not be finished is removed: its size would make it look whole.
+pub(crate) fn data_file(
+    path: &Path,
+    bytes: u64,
+    seed: Seed,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes) {
+        let file = File::open(path).map_err(|e| Error::at("open", path, e))?;
+        return sync(&file, path);
+    }
+    let laid_out = new_data_file(path, bytes, seed, stop);
+    if laid_out.is_err() && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        // The error that is reported is the one that began it.
+        let _ = std::fs::remove_file(path);
+    }
+    laid_out
+}
+
+fn new_data_file(path: &Path, bytes: u64, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let mut file = options
+        .open(path)
+        .map_err(|e| Error::at("create the data file", path, e))?;
+    let mut rng = Rng::new(seed.derive("contents", 0));
+    write_random(&mut file, path, bytes, &mut rng, stop)?;
+    sync(&file, path)?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
+        _ => sync_directory(Path::new(".")),
+    }
+}
+
+fn write_random(
+    file: &mut File,
+    path: &Path,
+    bytes: u64,
+    rng: &mut Rng,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let mut piece = vec![0; PIECE_BYTES.min(to_usize(bytes))];
+    let (mut left, mut n_pieces) = (bytes, 0u64);
+    while left > 0 {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped(format!("lay out '{}'", path.display())));
+        }
+        let len = piece.len().min(to_usize(left));
+        fill_random(&mut piece[..len], rng);
+        file.write_all(&piece[..len])
+            .map_err(|e| Error::at("write the contents of", path, e))?;
+        left -= len as u64;
+        n_pieces += 1;
+        if n_pieces.is_multiple_of(PIECES_PER_SYNC) {
+            sync(file, path)?;
+        }
+    }
+    Ok(())
+}
+
+fn sync(file: &File, path: &Path) -> Result<(), Error> {
+    file.sync_all()
+        .map_err(|e| Error::at("make durable", path, e))?;
+    // Clean pages of the layout must not serve the reads of the run. Advice only: where it is not
+    // taken, a buffered workload begins with a warm cache.
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    Ok(())
+}
+
+fn sync_directory(directory: &Path) -> Result<(), Error> {
+    let open = crate::target::open_directory(directory)?;
+    rustix::fs::fsync(&open).map_err(|e| Error::at("make durable", directory, e))
+}
+
+/// The existing files of `set` in the order of their layout.
+fn layout_order(set: &Fileset, seed: Seed) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..set.entries())
+        .filter(|file| set.exists(*file))
+        .collect();
+    Rng::new(seed.derive("layout order", 0)).shuffle(&mut order);
+    order
+}
+
+/// Creates the existing files of `set` with their sizes, in random order.
+pub(crate) fn file_set(
+    directory: &Path,
+    set: &Fileset,
+    seed: Seed,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let order = layout_order(set, seed);
+    for number in order.iter().copied() {
+        let path = directory.join(file_name(number));
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|e| {
+                Error::at(
+                    "create a file of the set; is the directory empty?",
+                    &path,
+                    e,
+                )
+            })?;
+        let mut rng = Rng::new(seed.derive("contents", u64::from(number)));
+        write_random(&mut file, &path, set.size_bytes(number), &mut rng, stop)?;
+    }
+    // Syncing after all are written lets the file system put many files into one transaction.
+    for number in order {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped("lay out the file set".into()));
+        }
+        let path = directory.join(file_name(number));
+        let file = File::open(&path).map_err(|e| Error::at("open", &path, e))?;
+        sync(&file, &path)?;
+    }
+    sync_directory(directory)
+}
+
+/// Opens the data file for the run, around the page cache when `direct`.
+pub(crate) fn open_data(path: &Path, direct: bool) -> Result<OwnedFd, Error> {
+    let flags = if direct {
+        OFlags::DIRECT
+    } else {
+        OFlags::empty()
+    };
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(i32::try_from(flags.bits()).expect("open flags fit"));
+    let verb = if direct {
+        "open for direct I/O (does the file system allow it?)"
+    } else {
+        "open"
+    };
+    let file = options.open(path).map_err(|e| Error::at(verb, path, e))?;
+    Ok(file.into())
+}
+
+/// Removes the files this module or a run may have made; those that are gone already are fine.
+pub(crate) fn remove(paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
+    for path in paths {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::at("remove", &path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::workload::FileLoop;
+
+    #[test]
+    fn a_layout_that_fails_leaves_no_file_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(DATA_FILE);
+        let lay_out = |stop| data_file(&path, 1 << 20, Seed(1), &AtomicBool::new(stop));
+        assert!(lay_out(true).is_err() && !path.exists());
+        lay_out(false).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
+        // One that is used again was whole, and stays.
+        lay_out(true).unwrap();
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_file_set_is_laid_out_in_another_order_for_every_seed() {
+        let set = Fileset::new(&FileLoop::varmail().files, Seed(1));
+        let order = |seed| layout_order(&set, Seed(seed));
+        assert!(!order(1).is_sorted());
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+        let mut sorted = order(1);
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq((0..1_000).filter(|f| set.exists(*f))));
+    }
+}

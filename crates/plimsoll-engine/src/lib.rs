@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Data plane: sources say what to do and when, engines do it, a driver stamps and counts.
+//!
+//! ```text
+//! Source ──request──▶ drive ──slot──▶ Engine (io_uring, plain calls, threads, null, sim)
+//!    ▲                  │ one stamp per hand-over and per reap
+//!    └────completed─────┴──sample──▶ Recorder ──once a second──▶ controller
+//! ```
+//!
+//! Invariants: every request carries its intended start, so a stalled target cannot hide its
+//! stall; nothing is shared between workers but the file set, which is made of atomics; memory is
+//! fixed once a worker runs; `unsafe` and the system's clock appear in [`sys`] only.
+//!
+//! Not here: statistics across runs, the folder of a run, the terminal.
+
+mod choice;
+pub mod clock;
+
+mod controller;
+mod cpu;
+pub mod drive;
+pub mod engine;
+mod error;
+pub mod file_loop;
+pub mod fileset;
+mod gate;
+mod layout;
+pub mod null;
+pub mod pool;
+mod prepare;
+mod random;
+pub mod recorder;
+mod run;
+pub mod sim;
+pub mod source;
+pub mod sync;
+pub mod sys;
+pub mod target;
+mod verify;
+mod worker;
+
+pub use choice::EngineChoice;
+pub use error::Error;
+pub use prepare::{Place, Prepared, prepare};
+pub use run::{Outcome, RunOptions};
+pub use sim::SimDisk;
+pub use verify::{Fault, Finding, VerifyOptions, VerifyReport, verify, verify_engine};

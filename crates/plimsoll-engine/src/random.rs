@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reads and writes of one size at a fixed depth: a closed loop.
+//!
+//! An operation is meant to start when the one before it in the same slot has ended.
+
+use plimsoll_core::model::Offsets;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::RandomIo;
+
+use crate::error::Error;
+use crate::source::{Next, Source};
+
+/// The source of a [`RandomIo`].
+#[derive(Debug)]
+pub(crate) struct RandomLoop {
+    rng: Rng,
+    /// Shares of 2^64 below which a draw is a read; `None`: always.
+    reads_below: Option<u64>,
+    block_bytes: u32,
+    blocks: u64,
+    /// The next block of a sequential stream.
+    cursor: Option<u64>,
+    end: Nanos,
+    /// When each slot became free.
+    free_since: Vec<Nanos>,
+}
+
+impl RandomLoop {
+    /// Operations on a file of `file_bytes` (at least one block) until `end`.
+    pub(crate) fn new(random: &RandomIo, slots: u32, end: Nanos, seed: Seed) -> Self {
+        let share = plimsoll_core::num::floor_u64(random.read_share * 2f64.powi(64));
+        RandomLoop {
+            rng: Rng::new(seed.derive("random", 0)),
+            reads_below: (random.read_share < 1.0).then_some(share),
+            block_bytes: random.block_bytes,
+            blocks: (random.file_bytes / u64::from(random.block_bytes)).max(1),
+            cursor: (random.offsets == Offsets::Sequential).then_some(0),
+            end,
+            free_since: vec![Nanos(0); slots as usize],
+        }
+    }
+}
+
+impl Source for RandomLoop {
+    #[inline]
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+        if now >= self.end {
+            return Ok(Next::End);
+        }
+        let is_read = match self.reads_below {
+            None => true,
+            Some(0) => false,
+            Some(limit) => self.rng.next_u64() < limit,
+        };
+        let block = match &mut self.cursor {
+            None => self.rng.below(self.blocks),
+            Some(cursor) => {
+                let block = *cursor;
+                *cursor = if block + 1 < self.blocks {
+                    block + 1
+                } else {
+                    0
+                };
+                block
+            }
+        };
+        Ok(Next::Request(Request {
+            kind: if is_read { Kind::Read } else { Kind::Write },
+            file: 0,
+            offset: block * u64::from(self.block_bytes),
+            len: self.block_bytes,
+            intended_at: self.free_since[slot as usize],
+        }))
+    }
+
+    #[inline]
+    fn completed(&mut self, slot: u32, sample: &Sample) {
+        self.free_since[slot as usize] = sample.completed_at;
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a worker remembers of its operations, and when it passes that on.
+//!
+//! Operations whose intended start lies in the warm-up are dropped here and nowhere else. The
+//! measured part is cut into seconds, counted from the end of the warm-up; an operation belongs
+//! to the second in which it was seen to have ended.
+
+use plimsoll_core::event::{KindStats, OpStats};
+use plimsoll_core::op::{Kind, Sample};
+use plimsoll_core::units::Nanos;
+
+/// Statistics by kind with constant-time access; kinds never seen cost nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    place: [Option<u8>; Kind::ALL.len()],
+    kinds: Vec<(Kind, KindStats)>,
+}
+
+impl Tally {
+    /// Counts one operation.
+    #[inline]
+    pub fn record(&mut self, sample: &Sample) {
+        let kind = sample.request.kind;
+        let place = match self.place[kind.index()] {
+            Some(place) => place,
+            None => self.add(kind),
+        };
+        self.kinds[usize::from(place)].1.record(sample);
+    }
+
+    #[cold]
+    fn add(&mut self, kind: Kind) -> u8 {
+        let place = u8::try_from(self.kinds.len()).expect("there are ten kinds");
+        self.place[kind.index()] = Some(place);
+        self.kinds.push((kind, KindStats::default()));
+        place
+    }
+
+    /// Forgets everything, keeping the memory.
+    pub fn clear(&mut self) {
+        self.kinds.iter_mut().for_each(|(_, stats)| stats.clear());
+    }
+
+    /// Adds everything to `stats`.
+    pub fn merge_into(&self, stats: &mut OpStats) {
+        for (kind, mine) in self.kinds.iter().filter(|(_, s)| !s.service.is_empty()) {
+            stats.0.entry(*kind).or_default().merge(mine);
+        }
+    }
+}
+
+/// Hears when a worker's measured part begins and when a second of it is over.
+pub trait Boundary {
+    /// The warm-up is over.
+    fn measured_part_began(&mut self);
+
+    /// The worker has gone from second `index` of the measured part to second `next`; `tally`
+    /// holds what has ended since the call before and is to be left cleared. When it cannot be
+    /// taken now, it is left as it is and grows on.
+    fn passed(&mut self, index: u64, next: u64, tally: &mut Tally);
+}
+
+impl Boundary for () {
+    fn measured_part_began(&mut self) {}
+    fn passed(&mut self, _: u64, _: u64, _: &mut Tally) {}
+}
+
+/// Records samples and watches for the seconds to pass.
+#[derive(Debug)]
+pub struct Recorder<B> {
+    /// What has ended since it was last passed on.
+    pub tally: Tally,
+    /// Who is told.
+    pub boundary: B,
+    warmup: Nanos,
+    /// The current second; `None` in the warm-up.
+    second: Option<u64>,
+    next_at: Nanos,
+    last_end: Nanos,
+}
+
+impl<B: Boundary> Recorder<B> {
+    /// A recorder for a run whose first `warmup` is not measured.
+    #[must_use]
+    pub fn new(warmup: Nanos, boundary: B) -> Self {
+        Recorder {
+            tally: Tally::default(),
+            boundary,
+            warmup,
+            second: None,
+            next_at: warmup,
+            last_end: Nanos(0),
+        }
+    }
+
+    /// Counts one operation, unless it belongs to the warm-up.
+    #[inline]
+    pub fn record(&mut self, sample: &Sample) {
+        if sample.request.intended_at < self.warmup {
+            return;
+        }
+        self.tally.record(sample);
+        self.last_end = sample.completed_at;
+    }
+
+    /// Says that it is `now`. To be called before the operations that ended `now` are recorded.
+    #[inline]
+    pub fn tick(&mut self, now: Nanos) {
+        if now >= self.next_at {
+            self.cross(now);
+        }
+    }
+
+    #[cold]
+    fn cross(&mut self, now: Nanos) {
+        let second = now.since(self.warmup).0 / Nanos::SECOND.0;
+        match self.second {
+            None => self.boundary.measured_part_began(),
+            Some(index) => self.boundary.passed(index, second, &mut self.tally),
+        }
+        self.second = Some(second);
+        self.next_at = self.warmup + Nanos((second + 1) * Nanos::SECOND.0);
+    }
+
+    /// The second that the measured part has reached.
+    #[must_use]
+    pub fn second(&self) -> u64 {
+        self.second.unwrap_or(0)
+    }
+
+    /// When the last recorded operation ended; 0 when none was recorded.
+    #[must_use]
+    pub fn last_end(&self) -> Nanos {
+        self.last_end
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where requests come from: the contract, and the open loop of a model.
+//!
+//! A source is asked once per free slot and told of every end. It never waits and knows no clock.
+//! The closed loop of files is in [`crate::file_loop`]; that of random reads and writes is private.
+
+use plimsoll_core::model::{Arrivals, Cell, Load};
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::units::Nanos;
+
+use crate::error::Error;
+
+/// Answer of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Do this, at its intended time or, when that has passed, at once.
+    Request(Request),
+    /// Nothing to do before another operation has ended. Only while one is in flight.
+    Wait,
+    /// Nothing to do before another worker has got on: to be asked again soon.
+    Again,
+    /// Nothing more, for any slot.
+    End,
+}
+
+/// Says what to do next.
+pub trait Source {
+    /// Whether [`Source::check`] wants to see what was read.
+    const CHECKS: bool = false;
+
+    /// The next request, to be carried out in `slot`.
+    ///
+    /// # Errors
+    /// When the workload cannot go on.
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error>;
+
+    /// Fills the bytes of a write before it is handed over.
+    #[inline]
+    fn fill(&mut self, _slot: u32, _request: &Request, bytes: &mut [u8]) {
+        scramble(bytes);
+    }
+
+    /// The request was handed to the engine.
+    #[inline]
+    fn handed_over(&mut self, _request: &Request, _at: Nanos) {}
+
+    /// The operation in `slot` has ended.
+    fn completed(&mut self, slot: u32, sample: &Sample);
+
+    /// Looks at the buffer of an operation that has ended, if [`Source::CHECKS`].
+    fn check(&mut self, _slot: u32, _sample: &Sample, _buffer: &[u8]) {}
+
+    /// How many requests intended to start before `time` were never given out. May use them up.
+    fn left_before(&mut self, _time: Nanos) -> u64 {
+        0
+    }
+}
+
+/// Makes a buffer of random bytes differ from what it was in every 512 bytes, at the cost of one
+/// addition each, so that writing it again is not writing the same.
+#[inline]
+pub fn scramble(bytes: &mut [u8]) {
+    // An odd constant with well-mixed bits (the golden ratio): 2^64 steps until it repeats.
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    for sector in bytes.chunks_mut(512) {
+        if let Some(head) = sector.first_chunk_mut::<8>() {
+            *head = u64::from_le_bytes(*head).wrapping_add(STEP).to_le_bytes();
+        }
+    }
+}
+
+/// A model's arrivals: requests come when they come, whatever the target does.
+#[derive(Debug)]
+pub struct OpenLoop {
+    arrivals: Arrivals,
+    end: Nanos,
+    /// Starts of the cells, then the end of the last.
+    edges: Vec<Nanos>,
+    submitted: Vec<Cell>,
+    cell: usize,
+    ended: bool,
+}
+
+impl OpenLoop {
+    /// Plays `arrivals` of `cells` until `end`.
+    #[must_use]
+    pub fn new(arrivals: Arrivals, cells: &[Cell], end: Nanos) -> Self {
+        let mut edges = vec![Nanos(0)];
+        for cell in cells {
+            let start = edges.last().copied().unwrap_or_default();
+            edges.push(start + cell.length);
+        }
+        let empty = |cell: &Cell| Cell {
+            length: cell.length,
+            read: Load::default(),
+            write: Load::default(),
+        };
+        OpenLoop {
+            arrivals,
+            end,
+            edges,
+            submitted: cells.iter().map(empty).collect(),
+            cell: 0,
+            ended: false,
+        }
+    }
+
+    /// The load handed over, by the cells of the play in which it was handed over; what was
+    /// handed over after the last cell is in the last.
+    #[must_use]
+    pub fn into_submitted(self) -> Vec<Cell> {
+        self.submitted
+    }
+
+    fn draw(&mut self) -> Option<Request> {
+        if self.ended {
+            return None;
+        }
+        let next = self.arrivals.next().filter(|r| r.intended_at < self.end);
+        self.ended = next.is_none();
+        next
+    }
+}
+
+impl Source for OpenLoop {
+    #[inline]
+    fn next(&mut self, _now: Nanos, _slot: u32) -> Result<Next, Error> {
+        Ok(self.draw().map_or(Next::End, Next::Request))
+    }
+
+    #[inline]
+    fn handed_over(&mut self, request: &Request, at: Nanos) {
+        // Hand-overs come in order, so the cell only moves on.
+        while self.cell + 1 < self.submitted.len() && at >= self.edges[self.cell + 1] {
+            self.cell += 1;
+        }
+        let Some(cell) = self.submitted.get_mut(self.cell) else {
+            return;
+        };
+        let load = match request.kind {
+            Kind::Read => &mut cell.read,
+            _ => &mut cell.write,
+        };
+        load.ops += 1;
+        load.bytes += u64::from(request.len);
+    }
+
+    fn completed(&mut self, _slot: u32, _sample: &Sample) {}
+
+    fn left_before(&mut self, time: Nanos) -> u64 {
+        let mut left = 0;
+        // Bounded by the schedule.
+        while let Some(request) = self.draw() {
+            if request.intended_at >= time {
+                break;
+            }
+            left += 1;
+        }
+        left
+    }
+}

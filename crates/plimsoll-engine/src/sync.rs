@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plain system calls on the driver's own thread: one operation at a time, every kind.
+//!
+//! The call runs inside [`Engine::enter`], so that the hand-over stamp lies before it.
+
+use plimsoll_core::op::Request;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+
+use crate::engine::{Buffer, Completion, Engine, Unsupported};
+use crate::error::Error;
+use crate::target::{Target, nap};
+
+/// One slot, one call at a time.
+#[derive(Debug)]
+pub struct Sync {
+    target: Target,
+    buffer: Buffer,
+    queued: Option<Request>,
+    done: Option<Completion>,
+}
+
+impl Sync {
+    /// An engine on `target` for requests of at most `len_max` bytes.
+    #[must_use]
+    pub fn new(target: Target, len_max: u32, seed: Seed) -> Self {
+        Sync {
+            target,
+            buffer: Buffer::random(len_max as usize, seed.derive("buffer", 0)),
+            queued: None,
+            done: None,
+        }
+    }
+
+    fn assert_free(&self, slot: u32) {
+        assert_eq!(slot, 0, "there is one slot");
+        assert!(
+            self.queued.is_none() && self.done.is_none(),
+            "the slot is free"
+        );
+    }
+}
+
+impl Engine for Sync {
+    fn describe(&self) -> String {
+        "sync".into()
+    }
+
+    fn slots(&self) -> u32 {
+        1
+    }
+
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.assert_free(slot);
+        self.buffer.bytes_mut()
+    }
+
+    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+        self.assert_free(slot);
+        if !self.target.supports(request.kind) {
+            return Err(Unsupported(request.kind));
+        }
+        let room = self.buffer.bytes().len();
+        assert!(request.len as usize <= room, "the request fits its buffer");
+        self.queued = Some(*request);
+        Ok(())
+    }
+
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+        if let Some(request) = self.queued.take() {
+            let result = self.target.perform(&request, self.buffer.bytes_mut());
+            self.done = Some(Completion { slot: 0, result });
+        } else if let (Some(time), None) = (wait, &self.done) {
+            nap(time);
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        done.extend(self.done.take());
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The `io_uring` engine: reads, writes and fsyncs of one file, as deep as there are slots.
+//!
+//! Wanted: a single issuer with deferred task work, the file and the buffers registered. What the
+//! kernel or its limits refuse is done without, and [`Engine::describe`] says so. The ring belongs
+//! to the thread that made it. The ring's own descriptor is not registered: the binding keeps that
+//! registration in a borrowed handle that cannot be stored beside the ring.
+//!
+//! Invariant: a buffer is reachable through [`Engine::buffer`] only while its slot is free, and
+//! its memory is freed only when no operation is in flight; an engine dropped with operations in
+//! flight waits a little for them and then gives the memory up for good.
+#![expect(
+    unsafe_code,
+    reason = "the kernel reads and writes memory that Rust does not see it touch"
+)]
+
+use std::io;
+use std::io::IoSliceMut;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use rustix::io::Errno;
+
+use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers};
+use crate::error::Error;
+
+/// Most slots: the kernel's limit for the entries of a ring is 32768, and no workload here wants
+/// more than some hundred.
+pub const SLOTS_MAX: u32 = 4096;
+
+/// How long a dropped engine waits for operations in flight, in total.
+const PARTING_WAIT: Nanos = Nanos(200_000_000);
+
+/// One ring on one file.
+pub struct Uring {
+    ring: IoUring,
+    /// Kept open while the ring may use it.
+    file: Arc<OwnedFd>,
+    buffers: ManuallyDrop<Vec<Buffer>>,
+    busy: Vec<bool>,
+    /// Pushed to the ring and not yet taken by the kernel.
+    queued: u32,
+    in_flight: u32,
+    file_registered: bool,
+    buffers_registered: bool,
+    description: String,
+}
+
+impl std::fmt::Debug for Uring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Uring({}, {} in flight)",
+            self.description, self.in_flight
+        )
+    }
+}
+
+impl Uring {
+    /// A ring of `slots` (at most [`SLOTS_MAX`]) slots on `file`, for requests of at most
+    /// `len_max` bytes. To be used by the calling thread only.
+    ///
+    /// # Errors
+    /// When this kernel has no `io_uring`, forbids it, or is older than 5.11 (waits with a time
+    /// limit).
+    pub fn new(file: Arc<OwnedFd>, slots: u32, len_max: u32, seed: Seed) -> io::Result<Self> {
+        let slots = slots.clamp(1, SLOTS_MAX);
+        let mut missing = Vec::new();
+        let ring = build(slots, &mut missing)?;
+        if !ring.params().is_feature_ext_arg() {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        }
+        let mut buffers = buffers(slots, len_max, seed);
+        let buffers_registered = register_buffers(&ring, &mut buffers).is_ok();
+        if !buffers_registered {
+            missing.push("registered buffers");
+        }
+        let registered = ring.submitter().register_files(&[file.as_raw_fd()]);
+        if registered.is_err() {
+            missing.push("registered files");
+        }
+        let description = if missing.is_empty() {
+            "io_uring".into()
+        } else {
+            format!("io_uring without {}", missing.join(", "))
+        };
+        Ok(Uring {
+            ring,
+            file,
+            buffers: ManuallyDrop::new(buffers),
+            busy: vec![false; slots as usize],
+            queued: 0,
+            in_flight: 0,
+            file_registered: registered.is_ok(),
+            buffers_registered,
+            description,
+        })
+    }
+
+    fn entry(&mut self, slot: u32, request: &Request) -> Option<squeue::Entry> {
+        let memory = self.buffers[slot as usize].bytes_mut().as_mut_ptr();
+        let (len, offset) = (request.len, request.offset);
+        let index = u16::try_from(slot).expect("slots are fewer than SLOTS_MAX");
+        let fixed = self.buffers_registered;
+        let (fd, flags) = if self.file_registered {
+            (types::Fd(0), squeue::Flags::FIXED_FILE)
+        } else {
+            (types::Fd(self.file.as_raw_fd()), squeue::Flags::empty())
+        };
+        let entry = match request.kind {
+            Kind::Read if fixed => opcode::ReadFixed::new(fd, memory, len, index)
+                .offset(offset)
+                .build(),
+            Kind::Read => opcode::Read::new(fd, memory, len).offset(offset).build(),
+            Kind::Write if fixed => opcode::WriteFixed::new(fd, memory, len, index)
+                .offset(offset)
+                .build(),
+            Kind::Write => opcode::Write::new(fd, memory, len).offset(offset).build(),
+            Kind::Fsync => opcode::Fsync::new(fd).build(),
+            _ => return None,
+        };
+        Some(entry.flags(flags).user_data(u64::from(slot)))
+    }
+
+    /// Tolerates the answers that mean "come back": the time is up, a signal came, the kernel is
+    /// short of something for a moment.
+    fn took(&mut self, submitted: io::Result<usize>) -> Result<(), Error> {
+        match submitted {
+            Ok(n) => {
+                self.queued = self.queued.saturating_sub(saturating_u32(n as u64));
+                Ok(())
+            }
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::TIME | Errno::INTR | Errno::AGAIN | Errno::BUSY) => {
+                    let left = self.ring.submission().len();
+                    self.queued = saturating_u32(left as u64);
+                    Ok(())
+                }
+                _ => Err(Error::Io {
+                    doing: "hand operations to io_uring".into(),
+                    source: error,
+                }),
+            },
+        }
+    }
+}
+
+impl Engine for Uring {
+    fn describe(&self) -> String {
+        self.description.clone()
+    }
+
+    fn slots(&self) -> u32 {
+        saturating_u32(self.busy.len() as u64)
+    }
+
+    fn has_kernel_threads(&self) -> bool {
+        true
+    }
+
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        assert!(!self.busy[slot as usize], "the slot is free");
+        self.buffers[slot as usize].bytes_mut()
+    }
+
+    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+        assert!(!self.busy[slot as usize], "the slot is free");
+        let room = self.buffers[slot as usize].bytes().len();
+        assert!(request.len as usize <= room, "the request fits its buffer");
+        let entry = self.entry(slot, request).ok_or(Unsupported(request.kind))?;
+        // SAFETY: the buffer is `len` bytes long, belongs to this slot alone, is out of reach
+        // while the slot is busy, and is not freed before the completion has been seen (see
+        // `drop`); the file is open as long as `self.file` lives.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the ring has an entry per slot");
+        self.busy[slot as usize] = true;
+        self.queued += 1;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+        let taskrun = self.ring.submission().taskrun();
+        if let Some(time) = wait {
+            if !self.ring.completion().is_empty() {
+                // Something has ended already: hand over and do not sleep.
+                return self.enter(None);
+            }
+            let seconds = time.0 / 1_000_000_000;
+            let rest = saturating_u32(time.0 % 1_000_000_000);
+            let limit = types::Timespec::new().sec(seconds).nsec(rest);
+            let args = types::SubmitArgs::new().timespec(&limit);
+            let submitted = self.ring.submitter().submit_with_args(1, &args);
+            return self.took(submitted);
+        }
+        // Without deferred work or overflow to fetch, a look at the completion ring is enough.
+        if self.queued == 0 && !taskrun && !self.ring.submission().cq_overflow() {
+            return Ok(());
+        }
+        let submitted = self.ring.submitter().submit();
+        self.took(submitted)
+    }
+
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        for entry in self.ring.completion() {
+            let slot = saturating_u32(entry.user_data());
+            let result = u64::try_from(entry.result()).map_err(|_| -entry.result());
+            self.busy[slot as usize] = false;
+            self.in_flight -= 1;
+            done.push(Completion { slot, result });
+        }
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        let mut done = Vec::new();
+        let mut failed = false;
+        for _ in 0..20 {
+            if self.in_flight == 0 || failed {
+                break;
+            }
+            failed = self.enter(Some(Nanos(PARTING_WAIT.0 / 20))).is_err();
+            self.reap(&mut done);
+        }
+        if self.in_flight == 0 {
+            // SAFETY: dropped once, here; the kernel holds no operation on the buffers, and
+            // registered pages are pinned by the kernel itself.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        }
+    }
+}
+
+/// The ring with the best set of flags that this kernel takes.
+fn build(slots: u32, missing: &mut Vec<&'static str>) -> io::Result<IoUring> {
+    let mut best = IoUring::builder();
+    best.setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag();
+    if let Ok(ring) = best.build(slots) {
+        return Ok(ring);
+    }
+    missing.push("deferred task work");
+    let mut good = IoUring::builder();
+    good.setup_coop_taskrun().setup_taskrun_flag();
+    if let Ok(ring) = good.build(slots) {
+        return Ok(ring);
+    }
+    missing.push("cooperative task work");
+    IoUring::builder().build(slots)
+}
+
+fn register_buffers(ring: &IoUring, buffers: &mut [Buffer]) -> io::Result<()> {
+    let slices: Vec<IoSliceMut<'_>> = buffers
+        .iter_mut()
+        .map(|buffer| IoSliceMut::new(buffer.bytes_mut()))
+        .collect();
+    // SAFETY: the standard library guarantees that `IoSliceMut` has the layout of `iovec` on
+    // Unix, and the vector outlives the slice.
+    let vectors = unsafe { std::slice::from_raw_parts(slices.as_ptr().cast(), slices.len()) };
+    // SAFETY: the memory is not freed while the ring lives with operations in flight (see
+    // `drop`), and the kernel pins the pages for itself.
+    unsafe { ring.submitter().register_buffers(vectors) }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Does the target store what it is given, where it is told, under concurrency?
+//!
+//! Blocks of stamped sectors are written at random places, as many at a time as there are slots.
+//! Every acknowledged write is read back before its block is written again; at the end everything
+//! is made durable and every block is read, also those never written, where a misplaced write
+//! would lie. Buffers are overwritten before they are read into, so that a read that moves nothing
+//! cannot find an answer from before. At most one operation per block is in flight, so what a read
+//! must find is always known.
+//!
+//! Speed is not measured, and a target that lies only after a power cut is not found out.
+
+mod check;
+mod stamp;
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+
+use crate::choice::{EngineChoice, open_engine};
+use crate::clock::Clock;
+use crate::drive::{Limits, drive};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::layout;
+use crate::recorder::Recorder;
+use crate::sys::clock::HostClock;
+use check::Verifier;
+
+/// Name of the file that is written in the directory and removed afterwards.
+const VERIFY_FILE: &str = "plimsoll.verify";
+
+/// Smallest block: what most file systems write at once.
+const BLOCK_BYTES_MIN: u32 = 4096;
+
+/// A target that is not done by then is reported as not verified.
+const TIME_MAX: Nanos = Nanos(120_000_000_000);
+
+/// How much to verify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerifyOptions {
+    /// Size of the file; at least one block per slot, rounded up.
+    pub bytes: u64,
+    /// Writes and reads before the final pass over all blocks.
+    pub operations: u64,
+    /// Operations in flight.
+    pub depth: u32,
+    /// Seed of places and contents. Use a new one for each run, or blocks of an earlier run could
+    /// pass for those of this one.
+    pub seed: Seed,
+}
+
+impl Default for VerifyOptions {
+    /// 16 MiB, 8192 operations, depth 16: well below a second on a disk.
+    fn default() -> Self {
+        VerifyOptions {
+            bytes: 16 << 20,
+            operations: 8192,
+            depth: 16,
+            seed: Seed(0),
+        }
+    }
+}
+
+/// What is wrong with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It holds the contents before the acknowledged write: zeros or an older version.
+    Stale,
+    /// Some of its sectors are from the acknowledged write, others from before.
+    Torn,
+    /// It holds what was written to `belongs_at`.
+    Misplaced {
+        /// Byte offset the contents were written to.
+        belongs_at: u64,
+    },
+    /// It holds something that was never written in this run.
+    Wrong,
+}
+
+/// A block that did not read back as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding {
+    /// Byte offset of the block's first bad sector.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What a verification gave.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// Blocks written and acknowledged.
+    pub written: u64,
+    /// Blocks read and compared.
+    pub checked: u64,
+    /// Operations that failed with an error of the system.
+    pub errors: u64,
+    /// Blocks that were bad, counted at each read.
+    pub n_faults: u64,
+    /// The first 20 of them.
+    pub findings: Vec<Finding>,
+    /// The engine it was done with.
+    pub engine: String,
+    /// Whether `stop` or the time limit ended it early: then not everything was read.
+    pub interrupted: bool,
+}
+
+impl VerifyReport {
+    /// Whether everything was read back and was right.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.n_faults == 0 && self.errors == 0 && !self.interrupted && self.checked > 0
+    }
+}
+
+/// Verifies the storage below the directory `path`, in a file that is removed afterwards, with
+/// direct I/O unless `direct_align` is 0. Without direct I/O reads may be answered by the page
+/// cache of this machine, which makes the verification weaker.
+///
+/// # Errors
+/// When the file cannot be made, opened or removed, or the first 100 operations all fail. Bad
+/// blocks are not an error but in the report.
+pub fn verify(
+    path: &Path,
+    direct_align: u32,
+    options: &VerifyOptions,
+    stop: &AtomicBool,
+) -> Result<VerifyReport, Error> {
+    let file = path.join(VERIFY_FILE);
+    let report = verify_file(&file, direct_align, options, stop);
+    layout::remove(std::iter::once(path.join(VERIFY_FILE)))?;
+    report
+}
+
+fn verify_file(
+    path: &Path,
+    direct_align: u32,
+    options: &VerifyOptions,
+    stop: &AtomicBool,
+) -> Result<VerifyReport, Error> {
+    let block = BLOCK_BYTES_MIN.max(direct_align);
+    let fresh = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .map_err(|e| Error::at("create", path, e))?;
+    // A fresh file of holes reads as zeros, so what was never written is known too.
+    fresh
+        .set_len(size_bytes(options, block))
+        .map_err(|e| Error::at("set the size of", path, e))?;
+    drop(fresh);
+    let data = Arc::new(layout::open_data(path, direct_align > 0)?);
+    let choice = EngineChoice::Auto;
+    let (mut engine, name) = open_engine(choice, &data, options.depth, block, options.seed)?;
+    let mut report = verify_engine(engine.as_mut(), block, options, stop)?;
+    report.engine = name;
+    if direct_align == 0 {
+        report.engine.push_str("; through the page cache");
+    }
+    Ok(report)
+}
+
+fn size_bytes(options: &VerifyOptions, block: u32) -> u64 {
+    // Fewer blocks than slots would leave slots without work.
+    let least = u64::from(block) * u64::from(options.depth.max(1)) * 2;
+    options.bytes.max(least).next_multiple_of(u64::from(block))
+}
+
+/// Verifies with an engine on a file that holds only zeros, in blocks of `block_bytes` (a
+/// multiple of 512).
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_engine(
+    engine: &mut dyn Engine,
+    block_bytes: u32,
+    options: &VerifyOptions,
+    stop: &AtomicBool,
+) -> Result<VerifyReport, Error> {
+    let clock = HostClock::start();
+    let bytes = size_bytes(options, block_bytes);
+    let mut source = Verifier::new(engine.slots(), block_bytes, bytes, options);
+    let limits = Limits::real(clock.now() + TIME_MAX);
+    let mut recorder = Recorder::new(Nanos::MAX, ());
+    let end = drive(engine, &clock, &mut source, &mut recorder, limits, stop)?;
+    let finished = source.is_finished();
+    let mut report = source.report;
+    report.engine = engine.describe();
+    report.interrupted = end.interrupted || !finished;
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The desk of a worker: what it sends to the controller, and its account at the end.
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+
+use plimsoll_core::model::Cell;
+use plimsoll_core::units::Nanos;
+
+use crate::cpu::{self, CpuTimes};
+use crate::drive::DriveEnd;
+use crate::pool::thread_id;
+use crate::recorder::{Boundary, Recorder, Tally};
+
+/// What has ended in a worker since its report before.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// Which worker.
+    pub(crate) worker: u32,
+    /// The second of the measured part it belongs to.
+    pub(crate) index: u64,
+    /// The second the worker is in now; `u64::MAX` when it has ended.
+    pub(crate) next: u64,
+    /// The operations.
+    pub(crate) tally: Tally,
+}
+
+/// A worker's means to report.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    /// Number of the worker, from 0.
+    pub(crate) number: u32,
+    /// To the controller.
+    pub(crate) reports: SyncSender<Report>,
+    /// Tallies that come back cleared, so that none is allocated once the run goes.
+    pub(crate) spares: Receiver<Tally>,
+    /// Whether waiting for the controller costs nothing.
+    pub(crate) virtual_time: bool,
+    /// Length of the warm-up.
+    pub(crate) warmup: Nanos,
+}
+
+impl Desk {
+    /// The messenger of this worker, whose engine has `helpers` threads and, when `in_kernel`,
+    /// threads that the kernel makes and ends as it likes.
+    pub(crate) fn messenger(self, mut helpers: Vec<u32>, in_kernel: bool) -> Messenger {
+        helpers.push(thread_id());
+        Messenger {
+            desk: self,
+            threads: helpers,
+            in_kernel,
+            cpu_before: None,
+        }
+    }
+}
+
+/// Carries reports to the controller.
+#[derive(Debug)]
+pub(crate) struct Messenger {
+    desk: Desk,
+    threads: Vec<u32>,
+    in_kernel: bool,
+    cpu_before: Option<CpuTimes>,
+}
+
+impl Messenger {
+    fn cpu_times(&self) -> CpuTimes {
+        if self.in_kernel {
+            cpu::of_threads(&cpu::with_kernel_threads(&self.threads))
+        } else {
+            cpu::of_threads(&self.threads)
+        }
+    }
+}
+
+impl Boundary for Messenger {
+    fn measured_part_began(&mut self) {
+        self.cpu_before = Some(self.cpu_times());
+    }
+
+    fn passed(&mut self, index: u64, next: u64, tally: &mut Tally) {
+        let spare = self.desk.spares.try_recv().unwrap_or_default();
+        let report = Report {
+            worker: self.desk.number,
+            index,
+            next,
+            tally: std::mem::replace(tally, spare),
+        };
+        if self.desk.virtual_time {
+            // An error means that the controller has gone, and nobody wants to know.
+            let _ = self.desk.reports.send(report);
+            return;
+        }
+        if let Err(TrySendError::Full(report)) = self.desk.reports.try_send(report) {
+            *tally = report.tally;
+        }
+    }
+}
+
+/// A worker's account.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) end: DriveEnd,
+    pub(crate) engine: String,
+    /// User and system time of the measured part; that of kernel threads that ended in it is
+    /// missed.
+    pub(crate) cpu_ns: (u64, u64),
+    /// When the last recorded operation ended.
+    pub(crate) last_end: Nanos,
+    pub(crate) submitted: Vec<Cell>,
+}
+
+/// Sends what is left and closes the account.
+pub(crate) fn finish(mut recorder: Recorder<Messenger>, end: DriveEnd, engine: String) -> Ended {
+    let (index, last_end) = (recorder.second(), recorder.last_end());
+    let messenger = &mut recorder.boundary;
+    let now = messenger.cpu_times();
+    let report = Report {
+        worker: messenger.desk.number,
+        index,
+        next: u64::MAX,
+        tally: std::mem::take(&mut recorder.tally),
+    };
+    let _ = messenger.desk.reports.send(report);
+    Ended {
+        end,
+        engine,
+        cpu_ns: messenger
+            .cpu_before
+            .take()
+            .map_or((0, 0), |before| now.since(&before)),
+        last_end,
+        submitted: Vec::new(),
+    }
+}

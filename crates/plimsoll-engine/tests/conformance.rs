@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The same cases for every engine that moves data.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![expect(clippy::print_stderr, reason = "a skipped test must be heard")]
+
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::engine::{Completion, Engine, Unsupported};
+use plimsoll_engine::pool::Pool;
+use plimsoll_engine::sync::Sync;
+use plimsoll_engine::sys::uring::Uring;
+use plimsoll_engine::target::Target;
+
+const LEN: u32 = 4096;
+
+fn open(path: &Path, write: bool) -> Arc<OwnedFd> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(write).open(path).unwrap();
+    Arc::new(file.into())
+}
+
+/// Every engine that works here, on `file`; what does not work says so.
+fn engines(file: &Arc<OwnedFd>) -> Vec<Box<dyn Engine>> {
+    let target = Target::File(Arc::clone(file));
+    let mut engines: Vec<Box<dyn Engine>> = vec![
+        Box::new(Sync::new(target, LEN, Seed(1))),
+        Box::new(Pool::new(Arc::clone(file), 4, LEN, Seed(1)).unwrap()),
+    ];
+    match Uring::new(Arc::clone(file), 8, LEN, Seed(1)) {
+        Ok(engine) => engines.push(Box::new(engine)),
+        Err(error) => eprintln!("\n*** SKIPPED: io_uring is not available here: {error} ***\n"),
+    }
+    engines
+}
+
+/// A file of `len` zeros, and what keeps it alive.
+fn zeros(len: usize) -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    std::fs::write(&path, vec![0; len]).unwrap();
+    (directory, path)
+}
+
+fn request(kind: Kind, offset: u64, len: u32) -> Request {
+    Request {
+        kind,
+        file: 0,
+        offset,
+        len,
+        intended_at: Nanos(0),
+    }
+}
+
+/// Waits until `n` operations have ended.
+fn reap(engine: &mut dyn Engine, n: usize) -> Vec<Completion> {
+    let mut done = Vec::new();
+    for _ in 0..1_000 {
+        if done.len() >= n {
+            break;
+        }
+        engine.enter(Some(Nanos(50_000_000))).unwrap();
+        engine.reap(&mut done);
+    }
+    assert_eq!(done.len(), n, "{}: {done:?}", engine.describe());
+    done
+}
+
+fn one(engine: &mut dyn Engine, request: Request) -> Result<u64, i32> {
+    engine.queue(0, &request).unwrap();
+    reap(engine, 1)[0].result
+}
+
+#[test]
+fn what_was_written_reads_back_in_every_slot() {
+    let (_directory, path) = zeros(1 << 20);
+    for mut engine in engines(&open(&path, true)) {
+        let slots = engine.slots();
+        for slot in 0..slots {
+            let byte = u8::try_from(slot).unwrap() + 1;
+            engine.buffer(slot).fill(byte);
+            let offset = u64::from(slot) * 8192;
+            engine
+                .queue(slot, &request(Kind::Write, offset, LEN))
+                .unwrap();
+        }
+        let done = reap(engine.as_mut(), slots as usize);
+        assert!(done.iter().all(|c| c.result == Ok(u64::from(LEN))));
+        let mut freed: Vec<u32> = done.iter().map(|c| c.slot).collect();
+        freed.sort_unstable();
+        assert!(freed.into_iter().eq(0..slots), "each slot comes back once");
+        assert_eq!(one(engine.as_mut(), request(Kind::Fsync, 0, 0)), Ok(0));
+        for slot in 0..slots {
+            // Read through another slot than wrote it.
+            let through = slots - 1 - slot;
+            engine.buffer(through).fill(0);
+            let offset = u64::from(slot) * 8192;
+            engine
+                .queue(through, &request(Kind::Read, offset, LEN))
+                .unwrap();
+            assert_eq!(reap(engine.as_mut(), 1)[0].result, Ok(u64::from(LEN)));
+            let byte = u8::try_from(slot).unwrap() + 1;
+            let name = engine.describe();
+            assert!(engine.buffer(through).iter().all(|b| *b == byte), "{name}");
+        }
+        let on_disk = std::fs::read(&path).unwrap();
+        assert!(on_disk[..4096].iter().all(|b| *b == 1));
+        assert!(on_disk[4096..8192].iter().all(|b| *b == 0));
+    }
+}
+
+#[test]
+fn the_end_of_the_file_is_a_short_read_and_behind_it_is_nothing() {
+    let (_directory, path) = zeros(1000);
+    for mut engine in engines(&open(&path, false)) {
+        let engine = engine.as_mut();
+        assert_eq!(one(engine, request(Kind::Read, 0, LEN)), Ok(1000));
+        assert_eq!(one(engine, request(Kind::Read, 4096, LEN)), Ok(0));
+    }
+}
+
+#[test]
+fn errors_are_the_systems_own_numbers() {
+    let (_directory, path) = zeros(4096);
+    let ebadf = rustix::io::Errno::BADF.raw_os_error();
+    let einval = rustix::io::Errno::INVAL.raw_os_error();
+    for mut engine in engines(&open(&path, false)) {
+        let engine = engine.as_mut();
+        assert_eq!(one(engine, request(Kind::Write, 0, LEN)), Err(ebadf));
+        let too_far = request(Kind::Read, u64::MAX / 2 + 1, LEN);
+        assert_eq!(one(engine, too_far), Err(einval), "{}", engine.describe());
+        // A failure is not the end of the engine.
+        assert_eq!(one(engine, request(Kind::Read, 0, LEN)), Ok(4096));
+    }
+}
+
+#[test]
+fn kinds_an_engine_lacks_are_refused_and_leave_the_slot_free() {
+    let (_directory, path) = zeros(4096);
+    for mut engine in engines(&open(&path, true)) {
+        let refused = engine.queue(0, &request(Kind::Delete, 0, 0));
+        assert_eq!(refused, Err(Unsupported(Kind::Delete)));
+        assert_eq!(one(engine.as_mut(), request(Kind::Read, 0, LEN)), Ok(4096));
+    }
+}
+
+#[test]
+fn a_wait_with_nothing_to_wait_for_ends_in_time() {
+    use plimsoll_engine::clock::Clock;
+    let (_directory, path) = zeros(4096);
+    let clock = plimsoll_engine::sys::clock::HostClock::start();
+    for mut engine in engines(&open(&path, true)) {
+        let before = clock.now();
+        engine.enter(Some(Nanos(20_000_000))).unwrap();
+        let took = clock.now().since(before);
+        let name = engine.describe();
+        assert!(took >= Nanos(15_000_000), "{name}: {took}");
+        assert!(took <= Nanos(2_000_000_000), "{name}: {took}");
+    }
+}
+
+#[test]
+fn a_busy_slot_cannot_be_used_twice() {
+    let (_directory, path) = zeros(4096);
+    let n = engines(&open(&path, true)).len();
+    for index in 0..n {
+        let mut engine = engines(&open(&path, true)).swap_remove(index);
+        engine.queue(0, &request(Kind::Read, 0, LEN)).unwrap();
+        let again = std::panic::AssertUnwindSafe(|| {
+            let _ = engine.queue(0, &request(Kind::Read, 0, LEN));
+        });
+        assert!(std::panic::catch_unwind(again).is_err());
+    }
+}
+
+#[test]
+fn an_engine_dropped_with_operations_in_flight_ends() {
+    let (_directory, path) = zeros(1 << 20);
+    for mut engine in engines(&open(&path, true)) {
+        for slot in 0..engine.slots() {
+            engine.queue(slot, &request(Kind::Write, 0, LEN)).unwrap();
+        }
+        engine.enter(None).unwrap();
+        drop(engine);
+    }
+}

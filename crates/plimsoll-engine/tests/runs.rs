@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whole runs on a temporary directory and on the null engine.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{cell, model};
+use plimsoll_core::event::Interval;
+use plimsoll_core::op::Kind;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::{FileLoop, FileOp, RandomIo, Workload};
+use plimsoll_engine::clock::Clock;
+use plimsoll_engine::sys::clock::HostClock;
+use plimsoll_engine::{EngineChoice, Error, Place, Prepared, RunOptions, prepare};
+
+const MS: u64 = 1_000_000;
+static GO: AtomicBool = AtomicBool::new(false);
+
+fn buffered(path: &Path) -> Place<'_> {
+    Place::Directory {
+        path,
+        direct_align: 0,
+    }
+}
+
+fn ready(path: &Path, workload: &Workload, choice: EngineChoice) -> Prepared {
+    prepare(buffered(path), workload, None, Seed(1), choice, &GO).unwrap()
+}
+
+fn small_random() -> RandomIo {
+    RandomIo {
+        depth: 8,
+        file_bytes: 4 << 20,
+        ..RandomIo::new("small", 0.5)
+    }
+}
+
+fn for_ms(length: u64) -> RunOptions {
+    RunOptions {
+        length: Nanos(length * MS),
+        ..RunOptions::default()
+    }
+}
+
+fn entries(path: &Path) -> usize {
+    std::fs::read_dir(path).unwrap().count()
+}
+
+#[test]
+fn varmail_does_its_thirteen_operations_in_proportion() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = FileLoop {
+        threads: 4,
+        ..FileLoop::varmail()
+    };
+    let workload = Workload::Files(files.clone());
+    let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+    let laid_out = entries(directory.path());
+    assert!((740..860).contains(&laid_out), "{laid_out}");
+    let outcome = prepared.run(&for_ms(700), &GO, &mut |_| {}).unwrap();
+    assert_eq!(outcome.stats.errors(), 0);
+    let ops = |kind| outcome.stats.0.get(&kind).map_or(0, |s| s.ops());
+    let loops = ops(Kind::Create);
+    assert!(loops > 4, "{loops}");
+    for (kind, per_loop) in [
+        (Kind::Delete, 1),
+        (Kind::Append, 2),
+        (Kind::Fsync, 2),
+        (Kind::Close, 3),
+        (Kind::Open, 2),
+        (Kind::ReadWhole, 2),
+    ] {
+        // A thread may be anywhere in its list at the end; deletes of open files are left out.
+        let (found, slack) = (
+            ops(kind),
+            u64::from(files.threads) * per_loop + loops / 50 + 1,
+        );
+        assert!(
+            found.abs_diff(loops * per_loop) <= slack,
+            "{kind}: {found} {loops}"
+        );
+    }
+    // What the set believes is what the directory holds.
+    let created_less_deleted = loops.abs_diff(ops(Kind::Delete));
+    let now = entries(directory.path()) as u64;
+    assert!(now.abs_diff(laid_out as u64) <= created_less_deleted);
+    let appended = outcome.stats.0[&Kind::Append].bytes as f64 / ops(Kind::Append) as f64;
+    assert!((4_000.0..12_500.0).contains(&appended), "{appended}");
+    // A second run goes on with the same set.
+    let again = prepared.run(&for_ms(200), &GO, &mut |_| {}).unwrap();
+    assert!(again.stats.errors() == 0 && again.stats.ops() > 0);
+    prepared.remove().unwrap();
+    assert_eq!(entries(directory.path()), 0);
+}
+
+#[test]
+fn file_contents_do_not_compress() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = Workload::Files(FileLoop::varmail());
+    let prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+    let file = std::fs::read_dir(directory.path()).unwrap().next();
+    let bytes = std::fs::read(file.unwrap().unwrap().path()).unwrap();
+    let mut counts = [0u64; 256];
+    bytes.iter().for_each(|b| counts[usize::from(*b)] += 1);
+    let n = bytes.len() as f64;
+    let shares = counts.iter().filter(|c| **c > 0).map(|c| *c as f64 / n);
+    let entropy: f64 = shares.map(|p| -p * p.log2()).sum();
+    assert!(
+        n > 500.0 && entropy > 7.0,
+        "{n} bytes, {entropy} bits per byte"
+    );
+    prepared.remove().unwrap();
+}
+
+#[test]
+fn a_set_without_room_is_a_clear_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = FileLoop::varmail();
+    files.files.entries = 20;
+    files.files.prealloc = 1.0;
+    files.ops.remove(0);
+    let mut prepared = ready(
+        directory.path(),
+        &Workload::Files(files),
+        EngineChoice::Auto,
+    );
+    let error = prepared.run(&for_ms(500), &GO, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, Error::NoFile { .. }), "{error}");
+}
+
+#[test]
+fn random_io_runs_on_every_engine_and_reuses_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = Workload::Random(small_random());
+    let identity = || {
+        let facts = std::fs::metadata(directory.path().join("plimsoll.data")).unwrap();
+        (facts.ino(), facts.mtime_nsec(), facts.mtime(), facts.len())
+    };
+    for choice in [EngineChoice::Auto, EngineChoice::Sync] {
+        let mut prepared = ready(directory.path(), &workload, choice);
+        let before = identity();
+        drop(ready(directory.path(), &workload, choice));
+        assert_eq!(identity(), before, "the file was laid out again");
+        let outcome = prepared.run(&for_ms(150), &GO, &mut |_| {}).unwrap();
+        assert_eq!(outcome.stats.errors(), 0);
+        assert!(
+            outcome.stats.ops() > 100,
+            "{choice:?} {}",
+            outcome.stats.ops()
+        );
+        assert_eq!(outcome.stats.bytes(), outcome.stats.ops() * 4096);
+        assert!(outcome.generator.engine.contains("page cache"));
+        let cpu = outcome.generator.user_cpu_ns + outcome.generator.system_cpu_ns;
+        assert!(cpu > 0, "{choice:?}");
+    }
+    let other = Workload::Random(RandomIo {
+        file_bytes: 1 << 20,
+        ..small_random()
+    });
+    let prepared = ready(directory.path(), &other, EngineChoice::Auto);
+    assert_eq!(identity().3, 1 << 20, "another size is laid out again");
+    prepared.remove().unwrap();
+    assert_eq!(entries(directory.path()), 0);
+}
+
+#[test]
+fn a_model_plays_in_real_time_and_on_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let cells = vec![cell(1, 300, 200)];
+    let workload = Workload::Model(model(cells.clone()));
+    let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+    let clock = HostClock::start();
+    let outcome = prepared.run(&for_ms(1_000), &GO, &mut |_| {}).unwrap();
+    let took = clock.now();
+    assert!(
+        (Nanos(950 * MS)..Nanos(5_000 * MS)).contains(&took),
+        "{took}"
+    );
+    assert_eq!(outcome.submitted, cells);
+    assert_eq!(outcome.stats.errors(), 0);
+    // Loose, since the machine may be busy; idle it is some microseconds.
+    let lag = outcome.stats.lag().quantile_ns(0.5);
+    assert!(lag < 5 * MS, "{lag}");
+}
+
+#[test]
+fn a_stop_ends_every_workload_soon_with_what_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let fileloop = FileLoop {
+        threads: 2,
+        ..FileLoop::varmail()
+    };
+    for workload in [
+        Workload::Random(small_random()),
+        Workload::Model(model(vec![cell(30, 9_000, 0)])),
+        Workload::Files(fileloop),
+    ] {
+        let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+        let stop = AtomicBool::new(false);
+        let clock = HostClock::start();
+        let mut stopped_at = Nanos(0);
+        // The first second that is passed on sets the flag, as a signal handler would.
+        let mut n_passed_on = 0;
+        let mut first_second = |interval: Interval| {
+            n_passed_on += interval.stats.ops();
+            if !stop.swap(true, Ordering::Relaxed) {
+                stopped_at = clock.now();
+            }
+        };
+        let outcome = prepared.run(&for_ms(30_000), &stop, &mut first_second);
+        let outcome = outcome.unwrap();
+        let took = clock.now().since(stopped_at);
+        let name = workload.name();
+        assert!(outcome.interrupted, "{name}");
+        assert!(took < Nanos(1_000 * MS), "{name}: {took}");
+        assert!(outcome.stats.ops() > 0, "{name}");
+        assert_eq!(n_passed_on, outcome.stats.ops(), "{name}");
+        let length = outcome.length.as_secs_f64();
+        assert!((0.9..4.0).contains(&length), "{name}: {length}");
+        assert_eq!(outcome.generator.not_submitted, 0, "{name}");
+        prepared.remove().unwrap();
+    }
+}
+
+#[test]
+fn a_stop_before_the_layout_is_an_error_that_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = Workload::Random(small_random());
+    let stop = AtomicBool::new(true);
+    let choice = EngineChoice::Auto;
+    let place = buffered(directory.path());
+    let error = prepare(place, &workload, None, Seed(1), choice, &stop).unwrap_err();
+    assert!(
+        error.to_string().ends_with("stopped by the user"),
+        "{error}"
+    );
+}
+
+#[test]
+fn when_nothing_works_the_run_is_given_up_with_the_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = Workload::Random(RandomIo::new("hopeless", 1.0));
+    let workload = match workload {
+        Workload::Random(random) => Workload::Random(RandomIo {
+            file_bytes: 1 << 20,
+            ..random
+        }),
+        other => other,
+    };
+    let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+    // An empty file: every read comes out short.
+    std::fs::write(directory.path().join("plimsoll.data"), []).unwrap();
+    let error = prepared.run(&for_ms(5_000), &GO, &mut |_| {}).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::AllFailed {
+                kind: Kind::Read,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
+    let workload = Workload::Random(small_random());
+    let choice = EngineChoice::Auto;
+    let mut prepared = prepare(Place::Null, &workload, None, Seed(1), choice, &GO).unwrap();
+    let options = RunOptions {
+        length: Nanos(1_200 * MS),
+        warmup: Nanos(300 * MS),
+        ..RunOptions::default()
+    };
+    let mut intervals = Vec::new();
+    let outcome = prepared
+        .run(&options, &GO, &mut |interval| intervals.push(interval))
+        .unwrap();
+    assert_eq!(intervals.len(), 2);
+    assert_eq!(intervals[1].start, Nanos::SECOND);
+    let ops: u64 = intervals.iter().map(|i| i.stats.ops()).sum();
+    assert_eq!(ops, outcome.stats.ops());
+    assert_eq!(outcome.length, options.length);
+    assert_eq!(outcome.generator.engine, "null");
+}
+
+#[test]
+fn workloads_that_do_not_fit_are_refused_with_the_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = Place::Directory {
+        path: directory.path(),
+        direct_align: 4096,
+    };
+    let odd = Workload::Random(RandomIo {
+        block_bytes: 1000,
+        ..small_random()
+    });
+    let choice = EngineChoice::Auto;
+    let error = prepare(place, &odd, None, Seed(1), choice, &GO).unwrap_err();
+    assert!(error.to_string().contains("multiple of 4096"), "{error}");
+    assert_eq!(entries(directory.path()), 0, "nothing was laid out");
+}
+
+#[test]
+fn workload_files_that_would_hang_or_panic_are_refused() {
+    let varmail = FileLoop::varmail;
+    let files = |change: &dyn Fn(&mut FileLoop)| {
+        let mut files = varmail();
+        change(&mut files);
+        Workload::Files(files)
+    };
+    let random = |change: &dyn Fn(&mut RandomIo)| {
+        let mut random = small_random();
+        change(&mut random);
+        Workload::Random(random)
+    };
+    let mut huge = model(vec![cell(1, 1, 0)]);
+    huge.assumed.working_set_bytes = u64::MAX;
+    for (workload, expect) in [
+        (files(&|f| f.files.gamma_shape = f64::NAN), "gamma shape"),
+        (files(&|f| f.files.gamma_shape = 0.5), "gamma shape"),
+        (files(&|f| f.files.prealloc = 1.5), "within 0 and 1"),
+        (files(&|f| f.files.prealloc = f64::NAN), "within 0 and 1"),
+        (files(&|f| f.threads = 1_025), "at most 1024 threads"),
+        (files(&|f| f.files.entries = 10_000_001), "10000000 files"),
+        (
+            files(&|f| {
+                f.ops[6] = FileOp::ReadWhole {
+                    piece_bytes: 1 << 27,
+                }
+            }),
+            "2.00 GiB for buffers",
+        ),
+        (random(&|r| r.file_bytes = u64::MAX), "too many"),
+        (random(&|r| r.depth = u32::MAX), "depth of at most"),
+        (random(&|r| r.read_share = f64::NAN), "share of reads"),
+        (Workload::Model(huge), "too many"),
+    ] {
+        let choice = EngineChoice::Auto;
+        let error = prepare(Place::Null, &workload, None, Seed(1), choice, &GO).unwrap_err();
+        let is_workload = matches!(error, Error::Workload(_));
+        let error = error.to_string();
+        assert!(is_workload && error.contains(expect), "{expect}: {error}");
+    }
+}
+
+#[test]
+fn what_is_appended_is_not_what_was_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = FileLoop {
+        threads: 1,
+        ops: vec![
+            FileOp::Open,
+            FileOp::ReadWhole {
+                piece_bytes: 1 << 20,
+            },
+            FileOp::AppendRandom { bytes: 16_384 },
+            FileOp::Close,
+        ],
+        ..FileLoop::varmail()
+    };
+    files.files.entries = 50;
+    files.files.prealloc = 1.0;
+    let workload = Workload::Files(files);
+    let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+    prepared.run(&for_ms(100), &GO, &mut |_| {}).unwrap();
+    let mut n_files = 0;
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let mut bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        bytes.truncate(100_000);
+        if bytes.len() > 1_000 {
+            let (head, rest) = bytes.split_at(64);
+            n_files += 1;
+            // The first 8 bytes of a sector may have been made to differ.
+            let again = rest.windows(40).any(|window| window == &head[8..48]);
+            assert!(!again, "the beginning of a file comes again in it");
+        }
+    }
+    assert!(n_files > 10, "{n_files}");
+    prepared.remove().unwrap();
+}
+
+#[test]
+fn a_data_file_that_is_used_again_begins_with_a_cold_cache() {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let workload = Workload::Random(small_random());
+    let path = directory.path().join("plimsoll.data");
+    drop(ready(directory.path(), &workload, EngineChoice::Auto));
+    let cached = || {
+        let file = std::fs::File::open(&path).unwrap();
+        let mut page = [0u8; 4096];
+        let mut pieces = [std::io::IoSliceMut::new(&mut page)];
+        // Far from the beginning, which somebody may just have read.
+        preadv2(&file, &mut pieces, 3 << 20, ReadWriteFlags::NOWAIT).map(|_| ())
+    };
+    assert_eq!(std::fs::read(&path).unwrap().len(), 4 << 20);
+    match cached() {
+        Ok(()) => {}
+        other => {
+            eprintln!("\n*** SKIPPED: cannot see the page cache here: {other:?} ***\n");
+            return;
+        }
+    }
+    drop(ready(directory.path(), &workload, EngineChoice::Auto));
+    assert_eq!(cached(), Err(Errno::AGAIN));
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tool held against disks whose truth is known.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::sync::atomic::AtomicBool;
+
+use common::{cell, model};
+use plimsoll_core::event::{Interval, OpStats};
+use plimsoll_core::model::{Arrivals, Cell};
+use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::{FileLoop, FileOp, RandomIo, Workload};
+use plimsoll_engine::clock::SimClock;
+use plimsoll_engine::drive::{Limits, drive};
+use plimsoll_engine::recorder::Recorder;
+use plimsoll_engine::sim::Sim;
+use plimsoll_engine::source::OpenLoop;
+use plimsoll_engine::{EngineChoice, Outcome, Place, RunOptions, SimDisk, prepare};
+
+const MS: u64 = 1_000_000;
+
+/// Plays `cells` open loop on a simulated disk with `law`, at most `slots` in flight.
+fn play(
+    cells: &[Cell],
+    slots: u32,
+    warmup: Nanos,
+    law: impl FnMut(Nanos, &Request) -> Nanos,
+) -> (OpStats, Vec<Cell>, u64) {
+    let assumed = model(cells.to_vec()).assumed;
+    let end = cells.iter().fold(Nanos(0), |sum, c| sum + c.length);
+    let arrivals = Arrivals::new(cells.to_vec(), &assumed, 512, Seed(3));
+    let mut source = OpenLoop::new(arrivals, cells, end);
+    let clock = SimClock::new();
+    let mut engine = Sim::new(slots, 1, clock.clone(), law);
+    let mut recorder = Recorder::new(warmup, ());
+    let stop = AtomicBool::new(false);
+    let limits = Limits::simulated(end);
+    let ended = drive(
+        &mut engine,
+        &clock,
+        &mut source,
+        &mut recorder,
+        limits,
+        &stop,
+    )
+    .unwrap();
+    let mut stats = OpStats::default();
+    recorder.tally.merge_into(&mut stats);
+    (stats, source.into_submitted(), ended.not_submitted)
+}
+
+fn run(workload: &Workload, disk: SimDisk, options: &RunOptions) -> (Outcome, Vec<Interval>) {
+    let stop = AtomicBool::new(false);
+    let choice = EngineChoice::Auto;
+    let mut prepared = prepare(Place::Sim(disk), workload, None, Seed(1), choice, &stop).unwrap();
+    let mut intervals = Vec::new();
+    let outcome = prepared
+        .run(options, &stop, &mut |interval| intervals.push(interval))
+        .unwrap();
+    prepared.remove().unwrap();
+    (outcome, intervals)
+}
+
+#[test]
+fn a_stall_shows_in_response_time_though_service_time_hides_it() {
+    // 10 s at 1 kHz; from 4 s to 5 s the disk does nothing.
+    let stall = |start: Nanos, _: &Request| {
+        let stalled = Nanos(4_000 * MS) <= start && start < Nanos(5_000 * MS);
+        let until = if stalled { Nanos(5_000 * MS) } else { start };
+        until.since(start) + Nanos(MS / 10)
+    };
+    let (stats, _, not_submitted) = play(&[cell(10, 10_000, 0)], 1, Nanos(0), stall);
+    assert_eq!((stats.ops(), not_submitted), (10_000, 0));
+    let service = stats.service().quantile_ns(0.99);
+    assert!((MS / 10..MS / 9).contains(&service), "{service}");
+    let response = stats.response().quantile_ns(0.99);
+    assert!(response > 800 * MS, "{response}");
+    // What is not service is lag: the requests were due and not handed over.
+    let lag = stats.lag().quantile_ns(0.99);
+    assert!(response - lag < 20 * MS, "{response} {lag}");
+}
+
+#[test]
+fn mean_response_is_that_of_an_m_d_1_queue() {
+    let service = MS as f64;
+    for load in [0.3, 0.6, 0.8] {
+        let seconds = 400;
+        let arrivals = plimsoll_core::num::round_u64(load * 1_000.0) * seconds;
+        let law = |_: Nanos, _: &Request| Nanos(MS);
+        let cells = [cell(seconds, arrivals, 0)];
+        let (stats, ..) = play(&cells, 4_096, Nanos(0), law);
+        // Pollaczek and Khinchine, with no variance in the service time.
+        let theory = service + load * service / (2.0 * (1.0 - load));
+        let found = stats.response().mean_ns();
+        assert!(
+            (found / theory - 1.0).abs() < 0.03,
+            "{load}: {found} {theory}"
+        );
+        assert_eq!(stats.lag().max_ns(), 0, "virtual hand-over is on time");
+    }
+}
+
+#[test]
+fn a_whole_play_submits_exactly_its_cells() {
+    let cells: Vec<Cell> = (0..60)
+        .map(|i| cell(15, 400 + i * 7, i % 5 * 300))
+        .collect();
+    let workload = Workload::Model(model(cells.clone()));
+    let options = RunOptions {
+        length: Nanos(900 * Nanos::SECOND.0),
+        ..RunOptions::default()
+    };
+    let (outcome, intervals) = run(&workload, SimDisk::default(), &options);
+    assert_eq!(outcome.submitted, cells);
+    assert_eq!(outcome.generator.not_submitted, 0);
+    let ops: u64 = cells.iter().map(|c| c.read.ops + c.write.ops).sum();
+    assert_eq!(outcome.stats.ops(), ops);
+    assert_eq!(intervals.iter().map(|i| i.stats.ops()).sum::<u64>(), ops);
+    assert_eq!(intervals.len(), 900);
+    assert!(intervals.iter().all(|i| i.length == Nanos::SECOND));
+    assert!(intervals.is_sorted_by_key(|i| i.start));
+}
+
+#[test]
+fn what_an_overloaded_disk_never_got_is_counted() {
+    // 10 s at twice the rate the disk can do; 10 s more are not enough to catch up.
+    let law = |_: Nanos, _: &Request| Nanos(10 * MS);
+    let (stats, submitted, not_submitted) = play(&[cell(10, 3_000, 0)], 4, Nanos(0), law);
+    let handed_over = submitted[0].read.ops;
+    assert_eq!(handed_over + not_submitted, 3_000);
+    assert!((990..1_010).contains(&not_submitted), "{not_submitted}");
+    assert_eq!(
+        stats.ops(),
+        handed_over,
+        "those in flight at the end count as failed"
+    );
+    assert!(stats.errors() > 0 && stats.errors() <= 4);
+}
+
+#[test]
+fn operations_meant_for_the_warm_up_are_not_recorded() {
+    let law = |start: Nanos, _: &Request| {
+        let slow = start < Nanos(2_000 * MS);
+        Nanos(if slow { 3 * MS } else { MS / 10 })
+    };
+    let cells = [cell(4, 800, 0)];
+    let (all, ..) = play(&cells, 64, Nanos(0), law);
+    let (measured, ..) = play(&cells, 64, Nanos(2_100 * MS), law);
+    assert_eq!(all.ops(), 800);
+    assert!((330..430).contains(&measured.ops()), "{}", measured.ops());
+    assert!(all.service().max_ns() >= 3 * MS);
+    assert!(measured.service().max_ns() < 2 * MS);
+}
+
+#[test]
+fn a_closed_loop_does_what_its_depth_and_the_servers_allow() {
+    let disk = SimDisk {
+        service: Nanos(MS),
+        ns_per_byte: 0.0,
+        servers: 4,
+    };
+    let options = RunOptions {
+        length: Nanos(5_000 * MS),
+        warmup: Nanos(1_000 * MS),
+        ..RunOptions::default()
+    };
+    for (depth, per_s, service) in [(1, 1_000.0, MS), (4, 4_000.0, MS), (32, 4_000.0, 8 * MS)] {
+        let random = RandomIo {
+            depth,
+            ..RandomIo::new("r", 0.5)
+        };
+        let (outcome, intervals) = run(&Workload::Random(random), disk, &options);
+        let found = outcome.stats.ops() as f64 / outcome.length.as_secs_f64();
+        assert!((found / per_s - 1.0).abs() < 0.01, "{depth}: {found}");
+        let mean = outcome.stats.service().mean_ns();
+        assert!(
+            (mean / service as f64 - 1.0).abs() < 0.02,
+            "{depth}: {mean}"
+        );
+        let reads = outcome.stats.0[&Kind::Read].ops() as f64;
+        let share = reads / outcome.stats.ops() as f64;
+        assert!((share - 0.5).abs() < 0.03, "{share}");
+        assert!((5..=6).contains(&intervals.len()), "{}", intervals.len());
+        assert_eq!(outcome.stats.lag().max_ns(), 0);
+    }
+}
+
+#[test]
+fn the_slowest_last_operation_does_not_stretch_a_closed_loop() {
+    let disk = SimDisk {
+        service: Nanos(3_000 * MS),
+        ns_per_byte: 0.0,
+        servers: 1,
+    };
+    let options = RunOptions {
+        length: Nanos(4_000 * MS),
+        ..RunOptions::default()
+    };
+    let random = RandomIo {
+        depth: 1,
+        ..RandomIo::new("r", 1.0)
+    };
+    // Operations start at 0 s and 3 s; the second ends at 6 s.
+    let (outcome, intervals) = run(&Workload::Random(random), disk, &options);
+    assert_eq!(outcome.stats.ops(), 2);
+    assert_eq!(outcome.length, options.length);
+    let covered = intervals.iter().fold(Nanos(0), |sum, i| sum + i.length);
+    assert_eq!(covered, Nanos(6_000 * MS), "the intervals have the rest");
+    assert_eq!(intervals.iter().map(|i| i.stats.ops()).sum::<u64>(), 2);
+    // A model is as long as its last operation.
+    let model = Workload::Model(model(vec![cell(4, 2, 0)]));
+    let (outcome, _) = run(&model, disk, &options);
+    assert!(outcome.length > options.length, "{}", outcome.length);
+}
+
+#[test]
+fn what_ends_just_behind_the_end_is_in_the_last_interval() {
+    let disk = SimDisk {
+        service: Nanos(3 * MS),
+        ns_per_byte: 0.0,
+        servers: 4,
+    };
+    for (length, n_intervals) in [(1_000, 1), (2_000, 2), (2_010, 2), (2_100, 3)] {
+        let options = RunOptions {
+            length: Nanos(length * MS),
+            ..RunOptions::default()
+        };
+        let random = Workload::Random(RandomIo::new("r", 1.0));
+        let (outcome, intervals) = run(&random, disk, &options);
+        assert_eq!(intervals.len(), n_intervals, "{length} ms");
+        let mut sum = OpStats::default();
+        intervals.iter().for_each(|i| sum.merge(&i.stats));
+        assert_eq!(sum, outcome.stats, "{length} ms");
+        let covered = intervals.iter().fold(Nanos(0), |sum, i| sum + i.length);
+        let behind = covered.since(options.length);
+        assert!(Nanos(0) < behind && behind < Nanos(30 * MS), "{behind}");
+    }
+}
+
+#[test]
+fn threads_that_want_the_same_file_wait_for_each_other() {
+    let mut files = FileLoop {
+        threads: 8,
+        ops: vec![FileOp::Open, FileOp::Close],
+        ..FileLoop::varmail()
+    };
+    files.files.entries = 1;
+    files.files.prealloc = 1.0;
+    let options = RunOptions {
+        length: Nanos(1_000 * MS),
+        ..RunOptions::default()
+    };
+    let (outcome, _) = run(&Workload::Files(files), SimDisk::default(), &options);
+    // Only one can be opening the file at a time, for 100 us.
+    let opens = outcome.stats.0[&Kind::Open].ops();
+    assert!((9_000..=10_001).contains(&opens), "{opens}");
+}
+
+#[test]
+fn the_same_seed_simulates_the_same_run() {
+    let files = FileLoop::varmail();
+    let options = RunOptions {
+        length: Nanos(2_000 * MS),
+        ..RunOptions::default()
+    };
+    let once = || {
+        run(
+            &Workload::Files(files.clone()),
+            SimDisk::default(),
+            &options,
+        )
+        .0
+    };
+    let (a, b) = (once(), once());
+    assert!(a.stats.ops() > 10_000);
+    assert_eq!((a.stats, a.length), (b.stats, b.length));
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Starting programs. The only place in the workspace that does.
+//!
+//! Programs get an absolute path, no standard input, our mark, `/` as working directory (so that
+//! they keep no other directory busy) and messages in English (they end up in our errors).
+
+use rustix::fs::MemfdFlags;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use super::clock::Clock;
+use super::error::{HostError, package_of};
+use super::{MARK_VARIABLE, mounts};
+
+/// Lines of output kept for an error.
+const LAST_LINES: usize = 5;
+
+/// Bytes read from the end of an output for those lines.
+const LAST_BYTES: u64 = 4096;
+
+/// Where qemu's modules are looked for. Debian has them below the directory of the architecture.
+const LIBRARY_DIRS: [&str; 2] = ["/usr/lib", "/usr/lib64"];
+
+/// Where programs are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchPath(Vec<PathBuf>);
+
+impl SearchPath {
+    /// From the value of `PATH`; the directories `sbin`, often absent from it, are added.
+    #[must_use]
+    pub fn new(path_variable: &OsStr) -> Self {
+        let mut dirs: Vec<PathBuf> = std::env::split_paths(path_variable)
+            .filter(|dir| dir.is_absolute())
+            .collect();
+        for dir in ["/usr/sbin", "/sbin", "/usr/bin", "/bin"] {
+            if !dirs.iter().any(|d| d == Path::new(dir)) {
+                dirs.push(dir.into());
+            }
+        }
+        SearchPath(dirs)
+    }
+
+    /// Where a program is, if it may be executed.
+    #[must_use]
+    pub fn find(&self, program: &str) -> Option<PathBuf> {
+        let executable = |path: &PathBuf| {
+            path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+        };
+        self.0.iter().map(|d| d.join(program)).find(executable)
+    }
+
+    /// The same, as an error that names the package.
+    pub(crate) fn require(&self, program: &str) -> Result<PathBuf, HostError> {
+        self.find(program).ok_or_else(|| HostError::Missing {
+            program: program.into(),
+            package: package_of(program).into(),
+        })
+    }
+}
+
+/// Where a module of qemu is, if it is installed.
+pub(crate) fn find_qemu_module(name: &str) -> Option<PathBuf> {
+    let mut dirs = LIBRARY_DIRS.iter().map(Path::new);
+    dirs.find_map(|dir| qemu_module_below(dir, name))
+}
+
+/// A module of qemu: below a directory of libraries, or below that of an architecture in it.
+fn qemu_module_below(libraries: &Path, name: &str) -> Option<PathBuf> {
+    let below = fs::read_dir(libraries).into_iter().flatten().flatten();
+    let dirs = below.map(|entry| entry.path());
+    std::iter::once(libraries.to_path_buf())
+        .chain(dirs)
+        .map(|dir| dir.join("qemu").join(name))
+        .find(|path| path.is_file())
+}
+
+/// A program with everything resolved.
+#[derive(Debug)]
+pub(crate) struct Ready<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: &'a BTreeMap<String, String>,
+    pub(crate) mark: &'a str,
+    /// How errors name it.
+    pub(crate) shown: String,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where programs are started for everyone"
+)]
+fn command(path: &Path) -> Command {
+    Command::new(path)
+}
+
+impl Ready<'_> {
+    fn command(&self, first: &Path) -> Command {
+        let mut command = command(first);
+        command
+            .envs(self.env)
+            .env(MARK_VARIABLE, self.mark)
+            .env("LC_ALL", "C")
+            .current_dir("/")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to the end; gives what it wrote (both streams together).
+    pub(crate) fn run(&self, limit: Duration, clock: &dyn Clock) -> Result<String, HostError> {
+        // Memory instead of pipes: nobody has to read while we wait.
+        let failed = |source| HostError::Io {
+            what: format!("run '{}'", self.shown),
+            source,
+        };
+        let mut output = File::from(
+            rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)
+                .map_err(|e| failed(e.into()))?,
+        );
+        let mut command = self.command(self.program);
+        command
+            .args(&self.args)
+            // Its own group: Ctrl-C at the terminal must not end it halfway.
+            .process_group(0)
+            .stdout(output.try_clone().map_err(failed)?)
+            .stderr(output.try_clone().map_err(failed)?);
+        let mut child = command.spawn().map_err(failed)?;
+        let status = wait(&mut child, limit, clock).map_err(failed)?;
+        let Some(status) = status else {
+            end_group(&mut child, clock);
+            return Err(HostError::TimedOut {
+                command: self.shown.clone(),
+                seconds: limit.as_secs(),
+                output: last_lines(&mut output),
+            });
+        };
+        if !status.success() {
+            return Err(HostError::Failed {
+                command: self.shown.clone(),
+                status: in_words(status),
+                output: last_lines(&mut output),
+            });
+        }
+        let mut text = String::new();
+        // Output that is not text is of no use to anyone here.
+        let _ = output.seek(SeekFrom::Start(0));
+        let _ = output.read_to_string(&mut text);
+        Ok(text)
+    }
+
+    /// Starts a daemon in a session of its own, its output going to `log`.
+    pub(crate) fn start(&self, setsid: &Path, log: &Path) -> Result<Child, HostError> {
+        let out = File::create(log).map_err(HostError::io("create", log))?;
+        let err = out.try_clone().map_err(HostError::io("open", log))?;
+        // The program `setsid` makes the session and then becomes the daemon: without unsafe code
+        // a new session cannot be made between fork and exec.
+        self.command(setsid)
+            .arg(self.program)
+            .args(&self.args)
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(|source| HostError::Io {
+                what: format!("start '{}'", self.shown),
+                source,
+            })
+    }
+}
+
+fn wait(
+    child: &mut Child,
+    limit: Duration,
+    clock: &dyn Clock,
+) -> std::io::Result<Option<ExitStatus>> {
+    let began = clock.now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if clock.now().saturating_sub(began) >= limit {
+            return Ok(None);
+        }
+        clock.pause(pause);
+        // Short programs are seen to end at once, long ones cost nothing.
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// Kills the group of a command that took too long, and gives it a moment to go.
+fn end_group(child: &mut Child, clock: &dyn Clock) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = wait(child, Duration::from_secs(1), clock);
+}
+
+/// An exit status as a person would say it.
+pub(crate) fn in_words(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown status".into(),
+    }
+}
+
+/// The last lines of a file, joined to one.
+pub(crate) fn last_lines(file: &mut File) -> String {
+    let length = file.metadata().map_or(0, |data| data.len());
+    let mut bytes = Vec::new();
+    let _ = file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)));
+    let _ = file.take(LAST_BYTES).read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ")
+}
+
+/// Name of a process, or `unknown`.
+pub(crate) fn name_of(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm"))
+        .map_or_else(|_| "unknown".into(), |name| name.trim().to_string())
+}
+
+/// Whether the path, after resolving links in its parents, is where it says: the mount table
+/// holds real paths only, so everything we compare with it must be real as well.
+pub(crate) fn is_real(path: &Path) -> bool {
+    let real_parent = path.parent().and_then(|p| p.canonicalize().ok());
+    // A path that does not exist hides nothing, and a FUSE mount whose server died cannot be
+    // asked: the mount table knows it by the name we gave.
+    real_parent.is_none_or(|parent| Some(parent.as_path()) == path.parent())
+        || mounts::is_mounted(path).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_found_whatever_the_architecture() {
+        let lib = tempfile::tempdir().unwrap();
+        for dir in ["some-linux-gnu/qemu", "qemu"] {
+            let dir = lib.path().join(dir);
+            assert_eq!(qemu_module_below(lib.path(), "m.so"), None);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("m.so"), "").unwrap();
+            let found = qemu_module_below(lib.path(), "m.so");
+            assert_eq!(found, Some(dir.join("m.so")));
+            fs::remove_file(dir.join("m.so")).unwrap();
+        }
+    }
+}

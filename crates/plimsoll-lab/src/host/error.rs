@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why an action could not be carried out, for the person at the terminal.
+
+use std::io;
+use std::path::Path;
+
+/// An action that could not be carried out; the text completes "failed to …: ".
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// A program is not installed.
+    #[error("{program} is missing: apt-get install {package}")]
+    Missing {
+        /// The program.
+        program: String,
+        /// The Debian package that brings it.
+        package: String,
+    },
+    /// A command ended with something else than 0.
+    #[error("'{command}' ended with {status}{}", output_note(.output))]
+    Failed {
+        /// The command line.
+        command: String,
+        /// Exit status, in words.
+        status: String,
+        /// The last lines it wrote.
+        output: String,
+    },
+    /// A command did not end in time.
+    #[error("'{command}' did not end within {seconds} s{}", output_note(.output))]
+    TimedOut {
+        /// The command line.
+        command: String,
+        /// How long we waited.
+        seconds: u64,
+        /// The last lines it wrote.
+        output: String,
+    },
+    /// A daemon was started and did not become ready.
+    #[error("'{command}' was not ready within {seconds} s{}", output_note(.output))]
+    NotReady {
+        /// The command line.
+        command: String,
+        /// How long we waited.
+        seconds: u64,
+        /// The last lines it wrote.
+        output: String,
+    },
+    /// We will not do this.
+    #[error("refused to {what}: {why}")]
+    Refused {
+        /// What was asked.
+        what: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// The machine is not as it must be.
+    #[error("{0}")]
+    State(String),
+    /// The system said no.
+    #[error("could not {what}: {source}")]
+    Io {
+        /// What was tried, with the object.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn output_note(output: &str) -> String {
+    if output.is_empty() {
+        String::new()
+    } else {
+        format!("; its last words: {output}")
+    }
+}
+
+impl HostError {
+    /// Wraps an error of the system: `verb` and `path` say what was tried.
+    pub(crate) fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> HostError {
+        let what = format!("{verb} {}", path.display());
+        move |source| HostError::Io { what, source }
+    }
+
+    /// The same for errors of system calls.
+    pub(crate) fn sys(verb: &str, path: &Path) -> impl FnOnce(rustix::io::Errno) -> HostError {
+        let wrap = HostError::io(verb, path);
+        move |errno| wrap(errno.into())
+    }
+}
+
+/// The Debian package that brings a program or a module of one.
+#[must_use]
+pub fn package_of(program: &str) -> &'static str {
+    match program {
+        "tgtd" | "tgtadm" => "tgt",
+        "qemu-storage-daemon" => "qemu-system-common",
+        "block-iscsi.so" => "qemu-block-extra",
+        "nbdfuse" => "libnbd-bin",
+        "fusermount3" => "fuse3",
+        "mkfs.btrfs" | "btrfs" => "btrfs-progs",
+        "mkfs.ext4" => "e2fsprogs",
+        "mount" | "umount" | "losetup" => "mount",
+        "setsid" | "fallocate" => "util-linux",
+        _ => "the package that brings it",
+    }
+}

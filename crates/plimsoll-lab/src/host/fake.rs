@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A host that only remembers, for tests of plans, journals and undoing without a machine.
+//!
+//! It keeps the rules of a machine that matter for the order of undoing: what is mounted or
+//! attached cannot be removed, a loop device in use is not detached, a mount in use stays.
+
+use plimsoll_core::plan::{Action, Arg, Cmd};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::Host;
+use super::clock::{Clock, SystemClock};
+use super::error::HostError;
+
+/// What exists on the pretended machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FakeState {
+    /// Directories we made, by the journal they belong to.
+    pub dirs: BTreeMap<String, String>,
+    /// Files, by the journal that made them; those of commands by none, so that only their
+    /// directory can say whose they are.
+    pub files: BTreeMap<String, Option<String>>,
+    /// Mount points, with the loop files they use.
+    pub mounts: BTreeMap<String, Vec<String>>,
+    /// Files with a loop device.
+    pub loops: BTreeSet<String>,
+    /// Marks of running daemons.
+    pub marks: BTreeSet<String>,
+}
+
+impl FakeState {
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == FakeState::default()
+    }
+}
+
+/// When an action fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FakeWhen {
+    /// Nothing has been changed.
+    Before,
+    /// It was done, and nobody heard of it.
+    After,
+}
+
+/// Records what it is asked and can fail at a given action.
+#[derive(Debug, Default)]
+pub struct FakeHost {
+    /// Everything asked for so far, as text.
+    pub asked: Vec<String>,
+    /// What exists now.
+    pub state: FakeState,
+    /// Actions (counted from 0 over the life of the host) that fail.
+    pub failing: BTreeMap<usize, FakeWhen>,
+    /// Programs and modules that are not installed.
+    pub missing: BTreeSet<String>,
+    /// Its clock.
+    pub clock: SystemClock,
+}
+
+impl FakeHost {
+    /// An empty machine.
+    #[must_use]
+    pub fn new() -> Self {
+        FakeHost::default()
+    }
+
+    /// The same, failing at the action with this number.
+    #[must_use]
+    pub fn failing_at(mut self, number: usize, when: FakeWhen) -> Self {
+        self.failing.insert(number, when);
+        self
+    }
+
+    fn change(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+        let state = &mut self.state;
+        match action {
+            Action::Run(cmd) => return run(state, cmd),
+            Action::Start { cmd, mark, .. } => {
+                state.marks.insert(mark.clone());
+                // The one daemon that mounts something.
+                if let ("nbdfuse", Some(Arg::Text(path))) = (&*cmd.program, cmd.args.first()) {
+                    state.mounts.insert(path.clone(), Vec::new());
+                }
+            }
+            Action::Stop { mark } => {
+                state.marks.remove(mark);
+            }
+            Action::MakeDir(path) => {
+                check(!state.dirs.contains_key(path), "exists", path)?;
+                state.dirs.insert(path.clone(), id.into());
+            }
+            Action::RemoveDir(path) => return remove_dir(state, id, path),
+            Action::MakeFile { path, .. } => {
+                check(!state.files.contains_key(path), "exists", path)?;
+                state.files.insert(path.clone(), Some(id.into()));
+            }
+            Action::RemoveFile(path) => {
+                check(!state.mounts.contains_key(path), "is busy", path)?;
+                if is_ours(state, id, path) {
+                    state.files.remove(path);
+                }
+            }
+            Action::AttachLoop(path) => {
+                check(state.files.contains_key(path), "is missing", path)?;
+                state.loops.insert(path.clone());
+            }
+            Action::DetachLoop(path) => {
+                let used = state.mounts.values().any(|loops| loops.contains(path));
+                check(!used, "is busy", path)?;
+                state.loops.remove(path);
+            }
+            Action::Unmount(path) => {
+                check(!state.loops.contains(path), "is busy", path)?;
+                state.mounts.remove(path);
+            }
+            Action::PortFree(_) => {}
+            Action::MountIs { path, .. } => {
+                check(state.mounts.contains_key(path), "is not mounted", path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
+    let mut loops = Vec::new();
+    for arg in &cmd.args {
+        if let Arg::LoopOf(file) = arg {
+            check(state.loops.contains(file), "has no loop device", file)?;
+            loops.push(file.clone());
+        }
+    }
+    match (&*cmd.program, cmd.args.last()) {
+        ("mount", Some(Arg::Text(path))) => {
+            state.mounts.insert(path.clone(), loops);
+        }
+        ("fallocate", Some(Arg::Text(path))) => {
+            state.files.entry(path.clone()).or_default();
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn remove_dir(state: &mut FakeState, id: &str, path: &str) -> Result<(), HostError> {
+    let Some(owner) = state.dirs.get(path) else {
+        return Ok(());
+    };
+    check(owner == id, "is not ours", path)?;
+    let below = |other: &String| Path::new(other).starts_with(path);
+    check(!state.mounts.keys().any(below), "has mounts below", path)?;
+    state.dirs.retain(|dir, _| !below(dir));
+    state.files.retain(|file, _| !below(file));
+    Ok(())
+}
+
+/// Whether a file was made for the journal `id`, or lies directly in a directory of it.
+fn is_ours(state: &FakeState, id: &str, path: &str) -> bool {
+    let dir = Path::new(path).parent().and_then(Path::to_str);
+    let marked = dir.and_then(|dir| state.dirs.get(dir));
+    let made = state.files.get(path).and_then(Option::as_ref);
+    [marked, made]
+        .into_iter()
+        .flatten()
+        .any(|owner| owner == id)
+}
+
+fn check(fine: bool, what: &str, path: &str) -> Result<(), HostError> {
+    if fine {
+        Ok(())
+    } else {
+        Err(HostError::State(format!("{path} {what}")))
+    }
+}
+
+impl Host for FakeHost {
+    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+        let number = self.asked.len();
+        self.asked.push(action.to_string());
+        let failing = self.failing.get(&number).copied();
+        if failing == Some(FakeWhen::Before) {
+            return Err(HostError::State(format!("told to fail at {number}")));
+        }
+        self.change(id, action)?;
+        match failing {
+            Some(_) => Err(HostError::State(format!("told to fail at {number}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn marked(&self, mark: &str) -> Vec<u32> {
+        self.state
+            .marks
+            .contains(mark)
+            .then_some(1)
+            .into_iter()
+            .collect()
+    }
+
+    fn find_program(&self, name: &str) -> Option<PathBuf> {
+        (!self.missing.contains(name)).then(|| Path::new("/usr/bin").join(name))
+    }
+
+    fn find_qemu_module(&self, name: &str) -> Option<PathBuf> {
+        (!self.missing.contains(name)).then(|| Path::new("/usr/lib/qemu").join(name))
+    }
+
+    fn exists(&self, _path: &Path) -> bool {
+        true
+    }
+
+    fn is_root(&self) -> bool {
+        true
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_others_stay_as_on_a_machine() {
+        let mut host = FakeHost::new();
+        let path = || "/file".to_string();
+        host.state.files.insert(path(), None);
+        let make = Action::MakeFile {
+            path: path(),
+            bytes: 1,
+        };
+        host.carry_out("a", &make).unwrap_err();
+        host.carry_out("a", &Action::RemoveFile(path())).unwrap();
+        assert_eq!(host.state.files.len(), 1);
+        host.state.files.clear();
+        host.carry_out("a", &make).unwrap();
+        host.carry_out("b", &Action::RemoveFile(path())).unwrap();
+        assert_eq!(host.state.files.len(), 1);
+        host.carry_out("a", &Action::RemoveFile(path())).unwrap();
+        assert!(host.state.is_empty());
+    }
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//! This machine.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Ready};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+use super::clock::{Clock, SystemClock};
+use super::command::{self, SearchPath};
+use super::error::HostError;
+use super::{Host, command_mark, dirs, files, loops, mounts, ports, processes};
+
+/// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
+const ALLOWED: [&str; 9] = [
+    "btrfs",
+    "fallocate",
+    "mkfs.btrfs",
+    "mkfs.ext4",
+    "mount",
+    "nbdfuse",
+    "qemu-storage-daemon",
+    "tgtadm",
+    "tgtd",
+];
+
+/// How long a command may take: making a file system of a terabyte over a slow chain is far
+/// below. After it the command is killed and the step fails.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a daemon may take to be ready; those we know need below 0.3 s on a busy machine.
+const READY_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long an unmount may hang: it writes back what is dirty. When the server below is dead it
+/// hangs for ever, and only ending the rest of the chain lets it go.
+const UNMOUNT_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long something may stay busy (a scanner having a look, a last reference being dropped).
+const BUSY_LIMIT: Duration = Duration::from_secs(5);
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Carries out actions on this machine.
+#[derive(Debug)]
+pub struct LocalHost {
+    search: SearchPath,
+    clock: Box<dyn Clock>,
+    allowed: BTreeSet<String>,
+}
+
+impl LocalHost {
+    /// A host that looks for programs in these places.
+    #[must_use]
+    pub fn new(search: SearchPath) -> Self {
+        LocalHost {
+            search,
+            clock: Box::new(SystemClock::new()),
+            allowed: ALLOWED.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Lets plans name one more program.
+    #[must_use]
+    pub fn allow(mut self, program: &str) -> Self {
+        self.allowed.insert(program.into());
+        self
+    }
+
+    /// Runs one of our helpers (not part of any plan) and gives what it wrote.
+    ///
+    /// # Errors
+    /// When it is missing, fails, or takes longer than `limit`.
+    pub fn output(
+        &self,
+        program: &str,
+        args: &[&str],
+        limit: Duration,
+    ) -> Result<String, HostError> {
+        let args = args.iter().map(ToString::to_string).collect();
+        self.helper(program, args, "plimsoll-helper", limit)
+    }
+
+    fn helper(
+        &self,
+        program: &str,
+        args: Vec<String>,
+        mark: &str,
+        limit: Duration,
+    ) -> Result<String, HostError> {
+        let path = self.search.require(program)?;
+        let ready = command::Ready {
+            program: &path,
+            shown: format!("{program} {}", args.join(" ")),
+            args,
+            env: &BTreeMap::new(),
+            mark,
+        };
+        ready.run(limit, &*self.clock)
+    }
+
+    fn check_allowed(&self, cmd: &Cmd) -> Result<(), HostError> {
+        let refuse = |why: String| {
+            Err(HostError::Refused {
+                what: format!("run '{cmd}'"),
+                why,
+            })
+        };
+        if !self.allowed.contains(&cmd.program) {
+            return refuse(format!("{} is not a program stacks may use", cmd.program));
+        }
+        let names_device = |arg: &Arg| matches!(arg, Arg::Text(t) if t.starts_with("/dev/"));
+        if cmd.program.starts_with("mkfs") && cmd.args.iter().any(names_device) {
+            return refuse(
+                "a file system is made only on the loop device of a file of ours".into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn resolve(cmd: &Cmd) -> Result<Vec<String>, HostError> {
+        let resolve = |arg: &Arg| match arg {
+            Arg::Text(text) => Ok(text.clone()),
+            Arg::LoopOf(file) => {
+                let found = loops_of(Path::new(file))?;
+                match found.first() {
+                    Some(device) => Ok(device.display().to_string()),
+                    None => Err(HostError::State(format!(
+                        "no loop device is backed by {file}"
+                    ))),
+                }
+            }
+        };
+        cmd.args.iter().map(resolve).collect()
+    }
+
+    fn run(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
+        self.check_allowed(cmd)?;
+        let path = self.search.require(&cmd.program)?;
+        let ready = command::Ready {
+            program: &path,
+            args: Self::resolve(cmd)?,
+            env: &cmd.env,
+            mark: &command_mark(id),
+            shown: cmd.to_string(),
+        };
+        ready.run(COMMAND_LIMIT, &*self.clock).map(|_| ())
+    }
+
+    fn start(&self, cmd: &Cmd, mark: &str, log: &Path, ready: &Ready) -> Result<(), HostError> {
+        self.check_allowed(cmd)?;
+        let path = self.search.require(&cmd.program)?;
+        let setsid = self.search.require("setsid")?;
+        let daemon = command::Ready {
+            program: &path,
+            args: Self::resolve(cmd)?,
+            env: &cmd.env,
+            mark,
+            shown: cmd.to_string(),
+        };
+        let mut child = daemon.start(&setsid, log)?;
+        self.await_ready(&mut child, &daemon.shown, log, ready)
+    }
+
+    fn await_ready(
+        &self,
+        child: &mut Child,
+        shown: &str,
+        log: &Path,
+        ready: &Ready,
+    ) -> Result<(), HostError> {
+        let last_words =
+            || File::open(log).map_or_else(|_| String::new(), |mut f| command::last_lines(&mut f));
+        let began = self.clock.now();
+        loop {
+            if is_ready(ready) {
+                return Ok(());
+            }
+            let status = child.try_wait().map_err(HostError::io("watch", log))?;
+            if let Some(status) = status {
+                return Err(HostError::Failed {
+                    command: shown.into(),
+                    status: format!("{} before it was ready", command::in_words(status)),
+                    output: last_words(),
+                });
+            }
+            if self.clock.now().saturating_sub(began) > READY_LIMIT {
+                return Err(HostError::NotReady {
+                    command: shown.into(),
+                    seconds: READY_LIMIT.as_secs(),
+                    output: last_words(),
+                });
+            }
+            self.clock.pause(Duration::from_millis(2));
+        }
+    }
+
+    fn attach_loop(&self, id: &str, file: &Path) -> Result<(), HostError> {
+        let args = ["--find", "--show", "--direct-io=on"].map(String::from);
+        let mut args = args.to_vec();
+        args.push(file.display().to_string());
+        self.helper("losetup", args, &command_mark(id), COMMAND_LIMIT)?;
+        let found = loops_of(file)?;
+        match found.first() {
+            Some(device) if loops::is_direct(device) => Ok(()),
+            Some(device) => Err(HostError::State(format!(
+                "{} over {} runs without direct I/O, so this machine's page cache would be \
+                 measured; put the files on another file system",
+                device.display(),
+                file.display()
+            ))),
+            None => Err(HostError::State(format!(
+                "losetup attached no device to {}",
+                file.display()
+            ))),
+        }
+    }
+
+    fn detach_loop(&self, id: &str, file: &Path) -> Result<(), HostError> {
+        for device in loops_of(file)? {
+            let args = vec!["--detach".into(), device.display().to_string()];
+            self.helper("losetup", args, &command_mark(id), COMMAND_LIMIT)?;
+        }
+        let began = self.clock.now();
+        loop {
+            // While it is in use the kernel only notes that it is to be detached later.
+            let Some(device) = loops_of(file)?.into_iter().next() else {
+                return Ok(());
+            };
+            if self.clock.now().saturating_sub(began) > BUSY_LIMIT {
+                return Err(HostError::State(format!(
+                    "{} over {} is still in use; it goes when its last user ends",
+                    device.display(),
+                    file.display()
+                )));
+            }
+            self.clock.pause(LOOK);
+        }
+    }
+
+    fn unmount(&self, id: &str, path: &Path) -> Result<(), HostError> {
+        if !command::is_real(path) {
+            return Err(HostError::State(format!(
+                "{} leads through a symbolic link; name the real path",
+                path.display()
+            )));
+        }
+        let began = self.clock.now();
+        let mut last_error = None;
+        // Bounded by the time; several mounts may lie on top of each other.
+        while is_mounted(path)? {
+            if self.clock.now().saturating_sub(began) > BUSY_LIMIT {
+                return self.unmount_lazily(id, path, last_error);
+            }
+            match self.umount(id, &[], path) {
+                Ok(()) => {}
+                Err(error @ HostError::Failed { .. }) => {
+                    last_error = Some(error);
+                    self.clock.pause(LOOK);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn umount(&self, id: &str, options: &[&str], path: &Path) -> Result<(), HostError> {
+        // No helpers and no resolving of the path: a FUSE mount whose server died answers nothing.
+        let mut args = vec!["--internal-only".into(), "--no-canonicalize".into()];
+        args.extend(options.iter().map(ToString::to_string));
+        args.push(path.display().to_string());
+        self.helper("umount", args, &command_mark(id), UNMOUNT_LIMIT)
+            .map(|_| ())
+    }
+
+    fn unmount_lazily(
+        &self,
+        id: &str,
+        path: &Path,
+        why: Option<HostError>,
+    ) -> Result<(), HostError> {
+        self.umount(id, &["--lazy"], path)?;
+        let why = why.map_or_else(String::new, |error| format!(" ({error})"));
+        Err(HostError::State(format!(
+            "{} stayed busy for {} s{why}; it was detached and goes when its last user ends",
+            path.display(),
+            BUSY_LIMIT.as_secs()
+        )))
+    }
+}
+
+impl Host for LocalHost {
+    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+        match action {
+            Action::Run(cmd) => self.run(id, cmd),
+            Action::Start {
+                cmd,
+                mark,
+                log,
+                ready,
+            } => self.start(cmd, mark, Path::new(log), ready),
+            Action::Stop { mark } => processes::stop(mark, &*self.clock),
+            Action::MakeDir(path) => dirs::make(Path::new(path), id),
+            Action::RemoveDir(path) => dirs::remove(Path::new(path), id),
+            Action::MakeFile { path, bytes } => files::make(Path::new(path), *bytes, id),
+            Action::RemoveFile(path) => files::remove(Path::new(path), id),
+            Action::AttachLoop(path) => self.attach_loop(id, Path::new(path)),
+            Action::DetachLoop(path) => self.detach_loop(id, Path::new(path)),
+            Action::Unmount(path) => self.unmount(id, Path::new(path)),
+            Action::PortFree(port) => ports::check_free(*port),
+            Action::MountIs { path, file_system } => mount_is(Path::new(path), file_system),
+        }
+    }
+
+    fn marked(&self, mark: &str) -> Vec<u32> {
+        processes::marked(mark)
+    }
+
+    fn find_program(&self, name: &str) -> Option<PathBuf> {
+        self.search.find(name)
+    }
+
+    fn find_qemu_module(&self, name: &str) -> Option<PathBuf> {
+        command::find_qemu_module(name)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn is_root(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+}
+
+fn is_ready(ready: &Ready) -> bool {
+    match ready {
+        Ready::Exists(path) => Path::new(path).exists(),
+        Ready::Port(port) => ports::answers(*port),
+        Ready::Size { path, bytes } => fs::metadata(path).is_ok_and(|data| data.len() >= *bytes),
+    }
+}
+
+fn loops_of(file: &Path) -> Result<Vec<PathBuf>, HostError> {
+    loops::loops_of(file).map_err(HostError::io("find the loop device of", file))
+}
+
+fn is_mounted(path: &Path) -> Result<bool, HostError> {
+    mounts::is_mounted(path).map_err(HostError::io("read the mounts at", path))
+}
+
+/// Two witnesses: the device number differs from the parent's, and the mount table agrees. A
+/// directory that looks mounted but is not would send the load to the local disk.
+fn mount_is(path: &Path, file_system: &str) -> Result<(), HostError> {
+    let device = |path: &Path| {
+        fs::metadata(path)
+            .map(|data| data.dev())
+            .map_err(HostError::io("look at", path))
+    };
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let mounts = mounts::mounts().map_err(HostError::io("read the mounts at", path))?;
+    let top = mounts.iter().rev().find(|mount| mount.point == path);
+    match top {
+        Some(mount) if mount.file_system != file_system => Err(HostError::State(format!(
+            "{} is a mounted {}, not {file_system}",
+            path.display(),
+            mount.file_system
+        ))),
+        Some(_) if device(path)? != device(parent)? => Ok(()),
+        _ => Err(HostError::State(format!(
+            "{} is not mounted, so load would go to the disk below it",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts: what carries out an [`Action`].
+//!
+//! Invariants: this is the only module that starts processes, ends them or pauses. Every process
+//! carries our mark in its environment, so it is found again without any note of its number.
+//! Undoing actions succeed when there is nothing to undo. What lacks our mark (a mark file in a
+//! directory, a twin beside a file) is never removed.
+//! What is to be done, and in which order, is not decided here.
+
+mod clock;
+mod command;
+mod dirs;
+mod error;
+mod fake;
+mod files;
+mod local;
+mod loops;
+pub(crate) mod mounts;
+mod ports;
+mod processes;
+
+pub use clock::{Clock, SystemClock, rfc3339};
+pub use command::SearchPath;
+pub use error::{HostError, package_of};
+pub use fake::{FakeHost, FakeState, FakeWhen};
+pub use local::LocalHost;
+pub use processes::{Owner, is_alive};
+
+use plimsoll_core::plan::Action;
+use std::path::{Path, PathBuf};
+
+/// Variable that carries the mark of a process we started.
+pub const MARK_VARIABLE: &str = "PLIMSOLL_MARK";
+
+/// Name of the file that says a directory is ours; it holds the identifier of the journal.
+pub const MARK_FILE: &str = ".plimsoll";
+
+/// Mark of the commands (not daemons) that belong to the journal `id`. Undoing begins by ending
+/// these, so that a command that outlived its starter cannot do its work after the undoing.
+#[must_use]
+pub fn command_mark(id: &str) -> String {
+    format!("plimsoll-{id}-command")
+}
+
+/// Carries out actions on one machine.
+pub trait Host {
+    /// Carries out one action on behalf of the journal `id`. Blocks until it is done.
+    ///
+    /// # Errors
+    /// When it could not be done, with the object and what to do about it.
+    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError>;
+
+    /// Numbers of the living processes that carry exactly this mark.
+    fn marked(&self, mark: &str) -> Vec<u32>;
+
+    /// Where a program is, if it is installed.
+    fn find_program(&self, name: &str) -> Option<PathBuf>;
+
+    /// Where a module of qemu is, if it is installed: qemu loads it when it needs it.
+    fn find_qemu_module(&self, name: &str) -> Option<PathBuf>;
+
+    /// Whether a file exists.
+    fn exists(&self, path: &Path) -> bool;
+
+    /// Whether actions are carried out as root.
+    fn is_root(&self) -> bool;
+
+    /// Its clock.
+    fn clock(&self) -> &dyn Clock;
+}

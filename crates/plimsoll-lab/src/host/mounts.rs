@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The mount table of this process. Reads only.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// Device number, as `major:minor`.
+    pub(crate) device: String,
+    /// Where it is mounted.
+    pub(crate) point: PathBuf,
+    /// Options of the mount and of the file system.
+    pub(crate) options: String,
+    /// Type of file system.
+    pub(crate) file_system: String,
+    /// What is mounted.
+    pub(crate) source: String,
+}
+
+/// All mounts, in the order of mounting.
+pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
+    // Bytes that are not UTF-8 can stand in foreign mount points; ours are ASCII.
+    let bytes = fs::read("/proc/self/mountinfo")?;
+    Ok(String::from_utf8_lossy(&bytes)
+        .lines()
+        .filter_map(parse_line)
+        .collect())
+}
+
+/// Whether something is mounted exactly at `path`.
+pub(crate) fn is_mounted(path: &Path) -> io::Result<bool> {
+    Ok(mounts()?.iter().any(|mount| mount.point == path))
+}
+
+/// Mounts at `path` or below it.
+pub(crate) fn below(path: &Path) -> io::Result<Vec<Mount>> {
+    let mut found = mounts()?;
+    found.retain(|mount| mount.point.starts_with(path));
+    Ok(found)
+}
+
+/// The mount that `path` (absolute, without links) lies on: the last one with the longest point.
+pub(crate) fn containing(path: &Path) -> io::Result<Option<Mount>> {
+    let length = |mount: &Mount| mount.point.components().count();
+    Ok(mounts()?
+        .into_iter()
+        .filter(|mount| path.starts_with(&mount.point))
+        .max_by_key(length))
+}
+
+fn parse_line(line: &str) -> Option<Mount> {
+    // id parent major:minor root point options [optional …] - type source super-options
+    let (front, back) = line.split_once(" - ")?;
+    let front: Vec<&str> = front.split(' ').collect();
+    let mut back = back.split(' ');
+    let file_system = back.next()?.to_string();
+    let source = unescape(back.next()?);
+    let super_options = back.next().unwrap_or("");
+    Some(Mount {
+        device: (*front.get(2)?).to_string(),
+        point: unescape(front.get(4)?).into(),
+        options: merge_options(front.get(5)?, super_options),
+        file_system,
+        source,
+    })
+}
+
+/// Both lists repeat `rw`; each option is kept once.
+fn merge_options(mount: &str, file_system: &str) -> String {
+    let mut all: Vec<&str> = mount.split(',').collect();
+    for option in file_system.split(',') {
+        if !option.is_empty() && !all.contains(&option) {
+            all.push(option);
+        }
+    }
+    all.join(",")
+}
+
+/// The kernel writes space, tab, newline and backslash as three octal digits.
+fn unescape(text: &str) -> String {
+    let mut plain = text.to_string();
+    for (code, char) in [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ] {
+        plain = plain.replace(code, char);
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_mount_table_is_understood() {
+        let line =
+            "36 35 98:0 /m /a\\040b rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=ro";
+        let mount = parse_line(line).unwrap();
+        assert_eq!(mount.device, "98:0");
+        assert_eq!(mount.point, Path::new("/a b"));
+        assert_eq!(mount.options, "rw,noatime,errors=ro");
+        assert_eq!(mount.file_system, "ext3");
+        assert_eq!(mount.source, "/dev/root");
+        assert_eq!(parse_line("nonsense"), None);
+    }
+
+    #[test]
+    fn the_root_contains_everything() {
+        assert!(containing(Path::new("/")).unwrap().is_some());
+        assert!(!is_mounted(Path::new("/no/such/place")).unwrap());
+    }
+}

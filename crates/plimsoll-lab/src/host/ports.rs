@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a TCP port of the loopback address is free, and who has it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::time::Duration;
+
+use super::error::HostError;
+use super::{command, processes};
+
+/// State of a listening socket in `/proc/net/tcp`.
+const LISTENING: &str = "0A";
+
+/// Fails when someone listens on the port, naming the process where that can be found out.
+pub(crate) fn check_free(port: u16) -> Result<(), HostError> {
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let user = holder(port).map_or_else(
+                || "a process that cannot be named without root".to_string(),
+                |pid| format!("process {pid} ({})", command::name_of(pid)),
+            );
+            Err(HostError::State(format!(
+                "TCP port {port} of 127.0.0.1 is in use by {user}; end it or choose another port"
+            )))
+        }
+        Err(source) => Err(HostError::Io {
+            what: format!("open TCP port {port} of 127.0.0.1"),
+            source,
+        }),
+    }
+}
+
+/// Whether someone answers on the port.
+pub(crate) fn answers(port: u16) -> bool {
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    TcpStream::connect_timeout(&address.into(), Duration::from_millis(200)).is_ok()
+}
+
+/// The process that listens on the port, found through the inode of its socket.
+fn holder(port: u16) -> Option<u32> {
+    let mut inodes = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = fs::read_to_string(table).unwrap_or_default();
+        inodes.extend(text.lines().filter_map(|line| listening_inode(line, port)));
+    }
+    let links: Vec<String> = inodes.iter().map(|i| format!("socket:[{i}]")).collect();
+    processes::all().into_iter().find(|pid| {
+        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+            return false;
+        };
+        entries.flatten().any(|entry| {
+            fs::read_link(entry.path())
+                .is_ok_and(|link| links.iter().any(|l| link.to_str() == Some(l)))
+        })
+    })
+}
+
+/// The inode in a line of `/proc/net/tcp` when it is a listener on `port`.
+fn listening_inode(line: &str, port: u16) -> Option<String> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let (_, port_hex) = fields.get(1)?.rsplit_once(':')?;
+    let matches = u16::from_str_radix(port_hex, 16).ok()? == port && *fields.get(3)? == LISTENING;
+    matches.then(|| fields.get(9).map(|inode| (*inode).to_string()))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_names_its_process() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let error = check_free(port).unwrap_err().to_string();
+        let ourselves = format!("process {} (", std::process::id());
+        assert!(error.contains(&ourselves), "{error}");
+        assert!(answers(port));
+        drop(listener);
+        check_free(port).unwrap();
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes found and ended by the mark in their environment.
+//!
+//! A process number is never remembered: after a crash it may belong to someone else. The mark in
+//! `/proc/<pid>/environ` is set by us before the program starts and stays until it ends.
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::time::Duration;
+
+use super::clock::Clock;
+use super::error::HostError;
+use super::{MARK_VARIABLE, command};
+
+/// How long a daemon may take to end by itself. tgtd ignores the signal, so every raze of a stack
+/// with it pays this time; the others end within 0.1 s.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the kernel may take to end a killed process. Longer only when it is stuck in the
+/// kernel; then an error names it.
+const KILL_WAIT: Duration = Duration::from_secs(5);
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A process, so that its number being used again is noticed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owner {
+    /// Number.
+    pub pid: u32,
+    /// When it began, in clock ticks since the machine started.
+    pub started_ticks: u64,
+    /// Which start of the machine.
+    pub boot: String,
+}
+
+impl Owner {
+    /// This process.
+    #[must_use]
+    pub fn this() -> Owner {
+        let pid = std::process::id();
+        Owner {
+            pid,
+            started_ticks: stat_of(pid).map_or(0, |(_, ticks)| ticks),
+            boot: boot(),
+        }
+    }
+}
+
+/// Whether the process still runs. A process that ended but was not collected does not.
+#[must_use]
+pub fn is_alive(owner: &Owner) -> bool {
+    owner.boot == boot()
+        && stat_of(owner.pid).is_some_and(|(state, ticks)| {
+            ticks == owner.started_ticks && !matches!(state, 'Z' | 'X' | 'x')
+        })
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|text| text.trim().to_string())
+        .unwrap_or_default()
+}
+
+/// State letter and start time (ticks since boot) of a process.
+fn stat_of(pid: u32) -> Option<(char, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may itself contain any character.
+    let rest = text.get(text.rfind(')')? + 2..)?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    Some((
+        fields.first()?.chars().next()?,
+        fields.get(19)?.parse().ok()?,
+    ))
+}
+
+/// All process numbers.
+pub(crate) fn all() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// Living processes, other than this one, whose environment has exactly this mark.
+pub(crate) fn marked(mark: &str) -> Vec<u32> {
+    let wanted = format!("{MARK_VARIABLE}={mark}");
+    let ourselves = std::process::id();
+    let mut found = all();
+    found.retain(|&pid| {
+        pid != ourselves
+            && fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+                environ
+                    .split(|&byte| byte == 0)
+                    .any(|variable| variable == wanted.as_bytes())
+            })
+            && stat_of(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X' | 'x'))
+    });
+    found
+}
+
+/// Ends every process with this mark and waits until they are gone.
+pub(crate) fn stop(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+    let began = clock.now();
+    let mut told = Vec::new();
+    loop {
+        let living = marked(mark);
+        told.iter().for_each(|&pid| collect(pid));
+        if living.is_empty() {
+            // A process that was between fork and exec at the first look has no mark yet; the
+            // second look, after a pause far longer than that, sees it.
+            if told.is_empty() {
+                clock.pause(LOOK);
+            }
+            if marked(mark).is_empty() {
+                return Ok(());
+            }
+            continue;
+        }
+        let waited = clock.now().saturating_sub(began);
+        if waited > GRACE + KILL_WAIT {
+            return Err(HostError::State(stuck(mark, &living)));
+        }
+        for pid in living {
+            if waited > GRACE {
+                signal(pid, Signal::KILL);
+            } else if !told.contains(&pid) {
+                signal(pid, Signal::TERM);
+                told.push(pid);
+            }
+        }
+        clock.pause(LOOK);
+    }
+}
+
+fn stuck(mark: &str, pids: &[u32]) -> String {
+    let list: Vec<String> = pids
+        .iter()
+        .map(|&pid| {
+            let state = stat_of(pid).map_or('?', |(state, _)| state);
+            format!("{pid} ({}, state {state})", command::name_of(pid))
+        })
+        .collect();
+    format!(
+        "process {} with the mark {mark} did not end after SIGKILL; in state D it waits for a \
+         device inside the kernel: end what serves that device, then try again",
+        list.join(", ")
+    )
+}
+
+fn signal(pid: u32, signal: Signal) {
+    // An error means that it is already gone, or not ours: the next look tells.
+    if let Some(pid) = to_pid(pid) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Collects the process if it is our child, so that it does not stay as a zombie.
+fn collect(pid: u32) {
+    if let Some(pid) = to_pid(pid) {
+        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+    }
+}
+
+fn to_pid(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_alive_and_an_older_one_with_its_number_is_not() {
+        let mut owner = Owner::this();
+        assert!(is_alive(&owner));
+        owner.started_ticks += 1;
+        assert!(!is_alive(&owner));
+        let mut other_boot = Owner::this();
+        other_boot.boot = "another".into();
+        assert!(!is_alive(&other_boot));
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a journal cannot be used, for the person at the terminal.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Kind;
+
+/// A journal that cannot be used; the text completes "failed to …: ".
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The undertaking is under way or standing already.
+    #[error("there is a journal of {kind} already at {}", path.display())]
+    Exists {
+        /// What it is.
+        kind: Kind,
+        /// Its file.
+        path: PathBuf,
+    },
+    /// Somebody works with it, or with what it made, at this moment.
+    #[error("{kind} is in use by another plimsoll{}; wait for it or end it", process(*pid))]
+    InUse {
+        /// What it is.
+        kind: Kind,
+        /// Its file.
+        path: PathBuf,
+        /// The process that uses it, where that can be found out.
+        pid: Option<u32>,
+    },
+    /// It is to be used, and not all of it is there.
+    #[error("{kind} is not up: it was taken down or left unfinished; see: plimsoll stack status")]
+    NotStanding {
+        /// What it is.
+        kind: Kind,
+    },
+    /// It is not a journal of ours.
+    #[error("{} {why}", path.display())]
+    Unreadable {
+        /// Its file.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The system said no.
+    #[error("could not {verb} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl JournalError {
+    pub(super) fn io(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+        let path = path.to_path_buf();
+        move |source| JournalError::Io { verb, path, source }
+    }
+
+    /// Whether there is no such journal (any more).
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, JournalError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}

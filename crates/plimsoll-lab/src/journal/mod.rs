@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Journals: what was going to be done to a machine, on disk before it was done.
+//!
+//! Invariants: one file per undertaking, lines of JSON, only appended to; a step stands in the
+//! file (synced) before anything of it happens; a file appears whole with its header or not at
+//! all; a torn last line means that its step did not begin. The file goes when nothing is left.
+//! How steps are done and undone is not here.
+
+mod error;
+mod lock;
+mod record;
+mod state;
+
+pub use error::JournalError;
+pub use record::{Entry, Record};
+pub use state::StateDir;
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::Step;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::host::{Clock, Owner};
+use lock::LOCK_WAIT;
+use record::Line;
+
+/// What an undertaking is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A stack of this name, which stays when the program that raised it ends.
+    Stack(String),
+    /// A run of this name, which is worth nothing without the program that runs it.
+    Run(String),
+}
+
+impl Kind {
+    /// Name of the journal's file; a second undertaking of the same kind and name is impossible.
+    pub(crate) fn file_name(&self) -> String {
+        match self {
+            Kind::Stack(name) => format!("stack-{name}.jsonl"),
+            Kind::Run(name) => format!("run-{name}.jsonl"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Stack(name) => write!(f, "stack '{name}'"),
+            Kind::Run(name) => write!(f, "run '{name}'"),
+        }
+    }
+}
+
+/// First line of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// [`FormatVersion::JOURNAL`] of the program that wrote it.
+    pub format: FormatVersion,
+    /// Identifier: in marks, in mark files, in names on the network.
+    pub id: String,
+    /// What is undertaken.
+    pub kind: Kind,
+    /// Who does it.
+    pub owner: Owner,
+    /// When it began, RFC 3339.
+    pub began_at: String,
+    /// The directory it makes available, if any.
+    pub mount_dir: Option<String>,
+}
+
+/// A journal that is being written. Locked against other processes until it is dropped.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    record: Record,
+}
+
+impl Journal {
+    /// Begins a journal.
+    ///
+    /// # Errors
+    /// [`JournalError::Exists`] when the same undertaking has one; else when it cannot be written.
+    pub fn create(state: &StateDir, header: Header) -> Result<Journal, JournalError> {
+        let dir = state.journals();
+        state::create_private(&dir).map_err(JournalError::io("create", &dir))?;
+        let path = dir.join(header.kind.file_name());
+        let early = state.temporary(&header.owner);
+        let written = write_header(&early, &header);
+        let linked = written.and_then(|file| {
+            // A link, unlike a renaming, never replaces; it appears with the header or not at all.
+            match fs::hard_link(&early, &path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    Err(JournalError::Exists {
+                        kind: header.kind.clone(),
+                        path: path.clone(),
+                    })
+                }
+                Err(error) => Err(JournalError::io("create", &path)(error)),
+                Ok(()) => Ok(file),
+            }
+        });
+        // It served only to make the link; one that stays is removed by the next cleaning up.
+        let _ = fs::remove_file(&early);
+        let file = linked?;
+        state::sync_dir(&dir).map_err(JournalError::io("write", &dir))?;
+        Ok(Journal {
+            file,
+            path,
+            record: Record {
+                header,
+                entries: Vec::new(),
+                standing: false,
+            },
+        })
+    }
+
+    /// Opens a journal to undo it.
+    ///
+    /// # Errors
+    /// [`JournalError::InUse`] when its owner is at work, or another process undoes it or uses what
+    /// it made; [`JournalError::Io`] with "not found" when it is gone; else when it cannot be read.
+    pub fn open(path: &Path, clock: &dyn Clock) -> Result<Journal, JournalError> {
+        let (mut file, early) = open_file(path)?;
+        let owner = early.header.owner.pid;
+        let in_use = |pid| JournalError::InUse {
+            kind: early.header.kind.clone(),
+            path: path.into(),
+            pid,
+        };
+        // This look, without the lock, decides only how long it is worth waiting.
+        let at_work = early.at_work();
+        let patience = if at_work { Duration::ZERO } else { LOCK_WAIT };
+        if !lock::exclusive(&file, clock, patience) {
+            let holder = lock::holder(&file, path);
+            return Err(in_use(holder.or(at_work.then_some(owner))));
+        }
+        let (record, whole) = read_locked(&mut file, path)?;
+        if record.at_work() {
+            return Err(in_use(Some(owner)));
+        }
+        // What follows must not be glued to a torn line.
+        file.set_len(whole)
+            .map_err(JournalError::io("repair", path))?;
+        file.seek(SeekFrom::End(0))
+            .map_err(JournalError::io("read", path))?;
+        Ok(Journal {
+            file,
+            path: path.into(),
+            record,
+        })
+    }
+
+    /// What it says so far.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Notes a step before it is begun; gives its number.
+    ///
+    /// # Errors
+    /// When it could not be written: then the step must not be begun.
+    pub fn intend(&mut self, step: &Step) -> Result<usize, JournalError> {
+        self.append(Line::Intend(Box::new(step.clone())))?;
+        Ok(self.record.entries.len() - 1)
+    }
+
+    /// Notes that a step is done.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn done(&mut self, step: usize) -> Result<(), JournalError> {
+        self.append(Line::Done(step))
+    }
+
+    /// Notes that a step is undone.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn undone(&mut self, step: usize) -> Result<(), JournalError> {
+        self.append(Line::Undone(step))
+    }
+
+    /// Notes that all steps are done.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn standing(&mut self) -> Result<(), JournalError> {
+        self.append(Line::Standing)
+    }
+
+    /// Removes the file: nothing is left to undo.
+    ///
+    /// # Errors
+    /// When it could not be removed.
+    pub fn remove(self) -> Result<(), JournalError> {
+        fs::remove_file(&self.path).map_err(JournalError::io("remove", &self.path))
+    }
+
+    fn append(&mut self, line: Line) -> Result<(), JournalError> {
+        write_line(&mut self.file, &line).map_err(JournalError::io("write", &self.path))?;
+        self.record
+            .add(line)
+            .expect("steps are numbered by this journal");
+        Ok(())
+    }
+}
+
+/// Keeps what a finished journal made from being undone, until the file that is given back is
+/// dropped or this process ends. Any number of processes may do so at the same time.
+pub(crate) fn hold(path: &Path) -> Result<File, JournalError> {
+    let (mut file, early) = open_file(path)?;
+    if !lock::shared(&file) {
+        let pid = lock::holder(&file, path);
+        return Err(JournalError::InUse {
+            kind: early.header.kind,
+            path: path.into(),
+            pid,
+        });
+    }
+    let (record, _) = read_locked(&mut file, path)?;
+    if record.standing && record.entries.iter().all(|entry| !entry.undone) {
+        Ok(file)
+    } else {
+        let kind = record.header.kind;
+        Err(JournalError::NotStanding { kind })
+    }
+}
+
+/// Opens a journal's file, with what it says at this moment.
+fn open_file(path: &Path) -> Result<(File, Record), JournalError> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(JournalError::io("open", path))?;
+    let (record, _) = Record::parse(&mut file, path)?;
+    Ok((file, record))
+}
+
+/// What a locked journal says, now that nobody else changes it, and the length of its whole part.
+fn read_locked(file: &mut File, path: &Path) -> Result<(Record, u64), JournalError> {
+    lock::check_same(file, path).map_err(JournalError::io("open", path))?;
+    file.seek(SeekFrom::Start(0))
+        .map_err(JournalError::io("read", path))?;
+    Record::parse(file, path)
+}
+
+fn write_header(path: &Path, header: &Header) -> Result<File, JournalError> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        // Whatever the umask: a journal that others can write is not trusted.
+        .mode(0o644)
+        .open(path)
+        .map_err(JournalError::io("create", path))?;
+    write_line(&mut file, header).map_err(JournalError::io("write", path))?;
+    // Locked before others can see it; nobody else has this file, so it cannot fail for a lock.
+    flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|errno| JournalError::io("lock", path)(errno.into()))?;
+    Ok(file)
+}
+
+fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    // One write, so that a crash tears at most this line.
+    file.write_all(&bytes)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests;

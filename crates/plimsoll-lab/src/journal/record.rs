@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a journal says: its lines, read and added up.
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::{Action, Step};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::error::JournalError;
+use super::{Header, Kind};
+use crate::host::is_alive;
+
+/// Largest journal we read. Ours have some ten kilobytes; a larger file is not one.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// One line after the first: a private mirror of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    Intend(Box<Step>),
+    Done(usize),
+    Undone(usize),
+    Standing,
+}
+
+/// A step as the journal knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The step.
+    pub step: Step,
+    /// Whether it is known to be done. When not, it may be done or not.
+    pub done: bool,
+    /// Whether it is known to be undone.
+    pub undone: bool,
+}
+
+/// What a journal says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its header.
+    pub header: Header,
+    /// Steps intended, in order.
+    pub entries: Vec<Entry>,
+    /// Whether all steps were done.
+    pub standing: bool,
+}
+
+impl Record {
+    /// Actions that would undo what is left, in order.
+    #[must_use]
+    pub fn to_undo(&self) -> Vec<(usize, Action)> {
+        let left = |(n, entry): (usize, &Entry)| {
+            let undo = (!entry.undone).then(|| entry.step.undo.clone())??;
+            Some((n, undo))
+        };
+        self.entries
+            .iter()
+            .enumerate()
+            .rev()
+            .filter_map(left)
+            .collect()
+    }
+
+    /// Whether its owner lives and is not finished: then only the owner may undo it.
+    #[must_use]
+    pub fn at_work(&self) -> bool {
+        let finished = self.standing && matches!(self.header.kind, Kind::Stack(_));
+        !finished && is_alive(&self.header.owner)
+    }
+
+    /// Reads a journal without touching it.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not a journal we understand.
+    pub fn read(path: &Path) -> Result<Record, JournalError> {
+        let mut file = File::open(path).map_err(JournalError::io("open", path))?;
+        Record::parse(&mut file, path).map(|(record, _)| record)
+    }
+
+    /// Also gives the length of the part that is whole.
+    pub(super) fn parse(file: &mut File, path: &Path) -> Result<(Record, u64), JournalError> {
+        let unreadable = |why: String| JournalError::Unreadable {
+            path: path.into(),
+            why,
+        };
+        let data = file.metadata().map_err(JournalError::io("look at", path))?;
+        // A journal names commands: one that somebody else put there is not carried out.
+        if data.uid() != rustix::process::geteuid().as_raw() || data.mode() & 0o022 != 0 {
+            return Err(unreadable(
+                "can be written by another user, so it is not trusted; look into it, then remove it"
+                    .into(),
+            ));
+        }
+        if data.len() > MAX_BYTES {
+            return Err(unreadable("is too large for a journal; remove it".into()));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(JournalError::io("read", path))?;
+        let whole = bytes
+            .iter()
+            .rposition(|&b| b == b'\n')
+            .map_or(0, |at| at + 1);
+        let mut lines = bytes[..whole]
+            .split(|&b| b == b'\n')
+            .filter(|l| !l.is_empty());
+        let first = lines.next().unwrap_or_default();
+        let mut record = Record {
+            header: parse_header(first).map_err(unreadable)?,
+            entries: Vec::new(),
+            standing: false,
+        };
+        for (n, line) in lines.enumerate() {
+            let line = serde_json::from_slice(line).map_err(|e| e.to_string());
+            line.and_then(|line| record.add(line))
+                .map_err(|error| unreadable(format!("is damaged in line {}: {error}", n + 2)))?;
+        }
+        Ok((record, whole as u64))
+    }
+
+    pub(super) fn add(&mut self, line: Line) -> Result<(), String> {
+        let unknown = |n| format!("there is no step {n}");
+        match line {
+            Line::Intend(step) => self.entries.push(Entry {
+                step: *step,
+                done: false,
+                undone: false,
+            }),
+            Line::Done(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.done = true,
+            Line::Undone(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.undone = true,
+            Line::Standing => self.standing = true,
+        }
+        Ok(())
+    }
+}
+
+/// The version is looked at before the rest, which a newer program may have changed.
+fn parse_header(line: &[u8]) -> Result<Header, String> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        format: FormatVersion,
+    }
+    let not_ours = |error: serde_json::Error| format!("is not a journal: {error}");
+    let Versioned { format } = serde_json::from_slice(line).map_err(not_ours)?;
+    if !FormatVersion::JOURNAL.reads(format) {
+        return Err(format!(
+            "has format {format}, and this program reads {}; use the version that wrote it",
+            FormatVersion::JOURNAL
+        ));
+    }
+    serde_json::from_slice(line).map_err(not_ours)
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Journals on disk: round trip, torn lines, versions, owners.
+
+use super::*;
+use crate::host::SystemClock;
+use plimsoll_core::plan::Action;
+
+fn header(kind: Kind) -> Header {
+    Header {
+        format: FormatVersion::JOURNAL,
+        id: "t-1".into(),
+        kind,
+        owner: Owner::this(),
+        began_at: "2026-01-01T00:00:00Z".into(),
+        mount_dir: None,
+    }
+}
+
+fn step(name: &str) -> Step {
+    Step {
+        why: "make a directory".into(),
+        apply: Action::MakeDir(name.into()),
+        undo: Some(Action::RemoveDir(name.into())),
+    }
+}
+
+fn dead_owner() -> Owner {
+    Owner {
+        started_ticks: 1,
+        ..Owner::this()
+    }
+}
+
+fn stack() -> Kind {
+    Kind::Stack("local".into())
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut journal = Journal::create(&state, header(stack())).unwrap();
+    for name in ["/a", "/b"] {
+        let n = journal.intend(&step(name)).unwrap();
+        journal.done(n).unwrap();
+    }
+    journal.undone(1).unwrap();
+    journal.standing().unwrap();
+    let files = state.journal_files().unwrap();
+    assert_eq!(files, [journal.path().to_path_buf()]);
+    assert_eq!(&Record::read(&files[0]).unwrap(), journal.record());
+    assert_eq!(
+        journal.record().to_undo(),
+        [(0, Action::RemoveDir("/a".into()))]
+    );
+    assert!(matches!(
+        Journal::create(&state, header(stack())),
+        Err(JournalError::Exists { .. })
+    ));
+    journal.remove().unwrap();
+    assert_eq!(fs::read_dir(state.journals()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_torn_last_line_is_tolerated_wherever_it_tears() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut first = header(stack());
+    first.owner = dead_owner();
+    let mut journal = Journal::create(&state, first).unwrap();
+    journal.intend(&step("/a")).unwrap();
+    journal.done(0).unwrap();
+    let path = journal.path().to_path_buf();
+    drop(journal);
+    let bytes = fs::read(&path).unwrap();
+    let header_len = bytes.iter().position(|&b| b == b'\n').unwrap() + 1;
+    for cut in (header_len..bytes.len()).step_by(5) {
+        fs::write(&path, &bytes[..cut]).unwrap();
+        let mut journal = Journal::open(&path, &SystemClock::new()).unwrap();
+        journal.intend(&step("/z")).unwrap();
+        let again = Record::read(&path).unwrap();
+        assert_eq!(
+            again.entries.last().unwrap().step,
+            step("/z"),
+            "cut at {cut}"
+        );
+    }
+}
+
+#[test]
+fn damage_in_the_middle_and_newer_formats_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("j.jsonl");
+    let mut newer = header(stack());
+    newer.format.major += 1;
+    let newer = serde_json::to_string(&newer).unwrap();
+    let ours = serde_json::to_string(&header(stack())).unwrap();
+    for (text, expect) in [
+        (format!("{newer}\n"), "has format 2.0"),
+        (format!("{ours}\nnonsense\n\"standing\"\n"), "line 2"),
+        (format!("{ours}\n{{\"done\":3}}\n"), "no step 3"),
+        ("{}\n".into(), "is not a journal"),
+        (String::new(), "is not a journal"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = Record::read(&path).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    }
+}
+
+#[test]
+fn only_the_owner_undoes_what_is_at_work() {
+    for (kind, owner, standing, expect_open) in [
+        (stack(), Owner::this(), false, false),
+        (stack(), Owner::this(), true, true),
+        (stack(), dead_owner(), false, true),
+        (Kind::Run("r".into()), Owner::this(), true, false),
+        (Kind::Run("r".into()), dead_owner(), true, true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = header(kind);
+        first.owner = owner;
+        let mut journal = Journal::create(&StateDir::new(dir.path()), first).unwrap();
+        if standing {
+            journal.standing().unwrap();
+        }
+        let path = journal.path().to_path_buf();
+        // While it is held, nobody else gets it.
+        assert!(matches!(
+            Journal::open(&path, &SystemClock::new()),
+            Err(JournalError::InUse { .. })
+        ));
+        drop(journal);
+        assert_eq!(
+            Journal::open(&path, &SystemClock::new()).is_ok(),
+            expect_open
+        );
+    }
+}
+
+#[test]
+fn journals_others_can_write_are_not_trusted() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::create(&StateDir::new(dir.path()), header(stack())).unwrap();
+    let path = journal.path().to_path_buf();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let error = Record::read(&path).unwrap_err().to_string();
+    assert!(error.contains("not trusted"), "{error}");
+}
+
+#[test]
+fn temporaries_of_processes_that_are_gone_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    fs::create_dir_all(state.journals()).unwrap();
+    let (gone, ours) = (
+        state.temporary(&dead_owner()),
+        state.temporary(&Owner::this()),
+    );
+    fs::write(&gone, "x").unwrap();
+    fs::write(&ours, "x").unwrap();
+    state.remove_abandoned_temporaries().unwrap();
+    assert!(!gone.exists() && ours.exists());
+}
+
+/// A clock whose first pause is the moment in which something happens.
+struct Meanwhile(SystemClock, std::cell::RefCell<Option<Box<dyn FnOnce()>>>);
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl Clock for Meanwhile {
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.0.unix_seconds()
+    }
+
+    fn pause(&self, length: Duration) {
+        match self.1.take() {
+            Some(happens) => happens(),
+            None => self.0.pause(length),
+        }
+    }
+}
+
+/// Opens a journal that is locked, while `meanwhile` happens with it and lets go of it.
+fn open_while(
+    meanwhile: impl FnOnce(Journal) + 'static,
+) -> (tempfile::TempDir, Result<Journal, JournalError>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = header(stack());
+    first.owner = dead_owner();
+    let mut journal = Journal::create(&StateDir::new(dir.path()), first).unwrap();
+    journal.intend(&step("/a")).unwrap();
+    let path = journal.path().to_path_buf();
+    let happens: Box<dyn FnOnce()> = Box::new(|| meanwhile(journal));
+    let clock = Meanwhile(SystemClock::new(), Some(happens).into());
+    let opened = Journal::open(&path, &clock);
+    (dir, opened)
+}
+
+#[test]
+fn what_was_written_while_waiting_for_the_lock_is_known() {
+    let (_dir, opened) = open_while(|mut journal| {
+        journal.undone(0).unwrap();
+        journal.intend(&step("/b")).unwrap();
+    });
+    let opened = opened.unwrap();
+    assert_eq!(
+        opened.record().to_undo(),
+        [(1, Action::RemoveDir("/b".into()))]
+    );
+    assert_eq!(&Record::read(opened.path()).unwrap(), opened.record());
+}
+
+#[test]
+fn a_journal_removed_and_begun_anew_while_waiting_is_not_the_same() {
+    let (dir, opened) = open_while(|journal| {
+        let path = journal.path().to_path_buf();
+        let copy = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, copy).unwrap();
+        // What has the old name is another file now, and the old one has no name.
+        drop(journal);
+    });
+    assert!(opened.unwrap_err().is_absent());
+    let files = StateDir::new(dir.path()).journal_files().unwrap();
+    assert_eq!(Record::read(&files[0]).unwrap().entries.len(), 1);
+}
+
+#[test]
+fn an_owner_that_gets_to_work_again_while_waiting_is_respected() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut first = header(Kind::Run("r".into()));
+    first.owner = dead_owner();
+    let journal = Journal::create(&state, first).unwrap();
+    let path = journal.path().to_path_buf();
+    let rewritten = path.clone();
+    let happens: Box<dyn FnOnce()> = Box::new(move || {
+        let ours = serde_json::to_string(&header(Kind::Run("r".into()))).unwrap();
+        fs::write(&rewritten, format!("{ours}\n")).unwrap();
+        drop(journal);
+    });
+    let clock = Meanwhile(SystemClock::new(), Some(happens).into());
+    let error = Journal::open(&path, &clock).unwrap_err();
+    assert!(matches!(error, JournalError::InUse { .. }), "{error}");
+}
+
+#[test]
+fn what_is_held_is_not_opened_and_the_holder_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut journal = Journal::create(&state, header(stack())).unwrap();
+    let path = journal.path().to_path_buf();
+    // Not while it is being made.
+    assert!(matches!(hold(&path), Err(JournalError::InUse { .. })));
+    journal.standing().unwrap();
+    drop(journal);
+    let clock = SystemClock::new();
+    let (one, other) = (hold(&path).unwrap(), hold(&path).unwrap());
+    drop(one);
+    let error = Journal::open(&path, &clock).unwrap_err().to_string();
+    let ourselves = format!(
+        "stack 'local' is in use by another plimsoll (process {})",
+        std::process::id()
+    );
+    assert!(error.starts_with(&ourselves), "{error}");
+    drop(other);
+    drop(Journal::open(&path, &clock).unwrap());
+}
+
+#[test]
+fn what_is_unfinished_cannot_be_held() {
+    for standing in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = header(stack());
+        first.owner = dead_owner();
+        let mut journal = Journal::create(&StateDir::new(dir.path()), first).unwrap();
+        journal.intend(&step("/a")).unwrap();
+        if standing {
+            // Stood once, and was being undone when who did it was killed.
+            journal.standing().unwrap();
+            journal.undone(0).unwrap();
+        }
+        let path = journal.path().to_path_buf();
+        drop(journal);
+        let error = hold(&path).unwrap_err();
+        assert!(matches!(error, JournalError::NotStanding { .. }), "{error}");
+    }
+}

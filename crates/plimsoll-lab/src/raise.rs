@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Carrying plans out, and undoing them from the journal.
+//!
+//! Invariants: nothing is begun that is not in the journal; undoing goes backwards, never stops
+//! early, and may be repeated; the journal is removed only when nothing is left.
+
+use plimsoll_core::plan::{Action, Plan};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::host::{Host, HostError, command_mark};
+use crate::journal::{Journal, JournalError, Record, StateDir};
+
+/// How often undoing is tried. Twice: when a server below a file system is dead, unmounting hangs
+/// until the rest of the chain is gone, which the first pass sees to.
+const PASSES: usize = 2;
+
+/// A plan that was carried out. Holds the journal locked until it is dropped.
+#[derive(Debug)]
+pub struct Standing {
+    /// Its journal.
+    pub journal: Journal,
+}
+
+/// Something that could not be undone.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to undo '{action}': {source}")]
+pub struct RazeError {
+    /// What was to be done.
+    pub action: String,
+    /// Why not.
+    pub source: HostError,
+}
+
+/// What undoing came to.
+#[derive(Debug, Default)]
+pub struct Razed {
+    /// Actions carried out.
+    pub undone: usize,
+    /// What went wrong at first, and right in the end.
+    pub warnings: Vec<RazeError>,
+    /// What is left; the journal stays, and undoing can be tried again.
+    pub errors: Vec<RazeError>,
+    /// Trouble with the journal itself.
+    pub journal_errors: Vec<JournalError>,
+}
+
+impl Razed {
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.errors.is_empty() && self.journal_errors.is_empty()
+    }
+}
+
+/// A plan that could not be carried out. Everything begun has been undone, except what is named.
+#[derive(Debug)]
+pub struct RaiseError {
+    /// What the failed step was for.
+    pub why: String,
+    /// What it did.
+    pub action: String,
+    /// Why it failed.
+    pub source: StepError,
+    /// What undoing came to.
+    pub razed: Razed,
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// On the machine.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// In the journal, so that the step was not begun or its end not noted.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl RaiseError {
+    /// The text without its beginning "failed to ", for where those words stand already.
+    pub(crate) fn what(&self) -> String {
+        let mut text = format!("{}: {}", self.why, self.source);
+        if self.razed.is_clean() {
+            return text + "; everything begun before has been undone";
+        }
+        text += "; not everything could be undone:";
+        let errors = self.razed.errors.iter().map(ToString::to_string);
+        let of_journal = self.razed.journal_errors.iter().map(ToString::to_string);
+        for error in errors.chain(of_journal) {
+            text += "\n  ";
+            text += &error;
+        }
+        text + "\n  try again with: plimsoll raze"
+    }
+}
+
+impl fmt::Display for RaiseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to {}", self.what())
+    }
+}
+
+impl std::error::Error for RaiseError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Carries a plan out, each step noted in the journal before.
+///
+/// # Errors
+/// When a step fails; everything begun is then undone.
+pub fn raise(
+    plan: &Plan,
+    host: &mut dyn Host,
+    mut journal: Journal,
+) -> Result<Standing, Box<RaiseError>> {
+    for step in &plan.steps {
+        if let Err(source) = one_step(&mut journal, host, step) {
+            return Err(Box::new(RaiseError {
+                why: step.why.clone(),
+                action: step.apply.to_string(),
+                source,
+                razed: raze(journal, host),
+            }));
+        }
+    }
+    match journal.standing() {
+        Ok(()) => Ok(Standing { journal }),
+        Err(error) => Err(Box::new(RaiseError {
+            why: "note that all is done".into(),
+            action: "write the journal".into(),
+            source: error.into(),
+            razed: raze(journal, host),
+        })),
+    }
+}
+
+fn one_step(
+    journal: &mut Journal,
+    host: &mut dyn Host,
+    step: &plimsoll_core::plan::Step,
+) -> Result<(), StepError> {
+    let n = journal.intend(step)?;
+    host.carry_out(&journal.record().header.id, &step.apply)?;
+    journal.done(n)?;
+    Ok(())
+}
+
+/// Undoes everything in the journal, backwards; removes the journal when nothing is left.
+pub fn raze(mut journal: Journal, host: &mut dyn Host) -> Razed {
+    let mut razed = Razed::default();
+    for pass in 1..=PASSES {
+        razed.errors = one_pass(&mut journal, host, &mut razed.undone);
+        if razed.errors.is_empty() {
+            razed.journal_errors.extend(journal.remove().err());
+            return razed;
+        }
+        if pass < PASSES {
+            razed.warnings.append(&mut razed.errors);
+        }
+    }
+    razed
+}
+
+fn one_pass(journal: &mut Journal, host: &mut dyn Host, undone: &mut usize) -> Vec<RazeError> {
+    let mut errors = Vec::new();
+    let id = journal.record().header.id.clone();
+    let mark = command_mark(&id);
+    let stop_commands = (None, Action::Stop { mark });
+    let steps = journal.record().to_undo();
+    let steps = steps.into_iter().map(|(n, action)| (Some(n), action));
+    for (n, action) in std::iter::once(stop_commands).chain(steps) {
+        match host.carry_out(&id, &action) {
+            Ok(()) => {
+                if let Some(n) = n {
+                    *undone += 1;
+                    // Not noted (a full disk) means only that it is undone once more.
+                    let _ = journal.undone(n);
+                }
+            }
+            Err(source) => errors.push(RazeError {
+                action: action.to_string(),
+                source,
+            }),
+        }
+    }
+    errors
+}
+
+/// A journal found in the state directory.
+#[derive(Debug)]
+pub struct Found {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it says, or why it cannot be read.
+    pub record: Result<Record, JournalError>,
+}
+
+impl Found {
+    /// What undoing it would do, in order, for people; empty for what cannot be read.
+    #[must_use]
+    pub fn undo_steps(&self) -> Vec<String> {
+        let steps = self.record.as_ref().map(Record::to_undo);
+        let steps = steps.unwrap_or_default();
+        steps.iter().map(|(_, action)| action.to_string()).collect()
+    }
+}
+
+/// Every journal, without changing anything.
+///
+/// # Errors
+/// When the state directory cannot be read.
+pub fn list(state: &StateDir) -> io::Result<Vec<Found>> {
+    let files = state.journal_files()?.into_iter();
+    Ok(files
+        .map(|path| Found {
+            record: Record::read(&path),
+            path,
+        })
+        .collect())
+}
+
+/// What became of one journal.
+#[derive(Debug)]
+pub struct RazedJournal {
+    /// Its file.
+    pub path: PathBuf,
+    /// What undoing came to, or why it was not begun.
+    pub result: Result<Razed, JournalError>,
+}
+
+/// Undoes everything whose owner is gone, and every standing stack. What its owner is at work on,
+/// and what somebody holds, is refused with the number of that process and left as it is; the
+/// others are undone all the same.
+///
+/// # Errors
+/// When the state directory cannot be read.
+pub fn raze_all(state: &StateDir, host: &mut dyn Host) -> io::Result<Vec<RazedJournal>> {
+    state.remove_abandoned_temporaries()?;
+    let files = state.journal_files()?.into_iter();
+    Ok(files
+        .map(|path| RazedJournal {
+            result: Journal::open(&path, host.clock()).map(|journal| raze(journal, host)),
+            path,
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests;

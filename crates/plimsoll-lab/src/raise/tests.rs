@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Raising and undoing against a pretended machine: nothing is left, wherever it breaks.
+
+use super::*;
+use crate::host::{FakeHost, FakeWhen, Owner};
+use crate::journal::{Header, Kind};
+use crate::stacks::{self, Facts, Options};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::rng::{Rng, Seed};
+
+fn plans() -> Vec<Plan> {
+    let options = Options::new("/base".into());
+    let facts = Facts {
+        id: "t-1".into(),
+        free_bytes: 1 << 40,
+        direct_align_bytes: 512,
+    };
+    let plan = |stack: &&dyn stacks::Stack| stack.plan(&options, &facts).unwrap();
+    stacks::ALL.iter().map(plan).collect()
+}
+
+fn journal(state: &StateDir, owner: Owner) -> Journal {
+    let header = Header {
+        format: FormatVersion::JOURNAL,
+        id: "t-1".into(),
+        kind: Kind::Stack("t".into()),
+        owner,
+        began_at: "2026-01-01T00:00:00Z".into(),
+        mount_dir: None,
+    };
+    Journal::create(state, header).unwrap()
+}
+
+fn check_nothing_left(host: &FakeHost, state: &StateDir, context: &str) {
+    assert!(host.state.is_empty(), "{context}: {:?}", host.state);
+    assert_eq!(state.journal_files().unwrap().len(), 0, "{context}");
+}
+
+#[test]
+fn a_plan_raised_and_razed_leaves_nothing() {
+    for plan in plans() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::new(dir.path());
+        let mut host = FakeHost::new();
+        let standing = raise(&plan, &mut host, journal(&state, Owner::this())).unwrap();
+        assert!(!host.state.is_empty());
+        assert!(standing.journal.record().standing);
+        let razed = raze(standing.journal, &mut host);
+        assert!(razed.is_clean() && razed.warnings.is_empty(), "{razed:?}");
+        check_nothing_left(&host, &state, "whole");
+    }
+}
+
+#[test]
+fn a_plan_that_fails_at_any_step_leaves_nothing_and_names_the_step() {
+    for plan in plans() {
+        for n in 0..plan.steps.len() {
+            for when in [FakeWhen::Before, FakeWhen::After] {
+                let dir = tempfile::tempdir().unwrap();
+                let state = StateDir::new(dir.path());
+                let mut host = FakeHost::new().failing_at(n, when);
+                let error = raise(&plan, &mut host, journal(&state, Owner::this())).unwrap_err();
+                assert_eq!(error.why, plan.steps[n].why);
+                let text = error.to_string();
+                assert!(text.contains(&format!("told to fail at {n}")), "{text}");
+                assert!(text.ends_with("has been undone"), "{text}");
+                check_nothing_left(&host, &state, &text);
+            }
+        }
+    }
+}
+
+/// As after `kill -9`: the journal knows the step, the machine may or may not have it.
+#[test]
+fn a_plan_whose_owner_is_killed_at_any_step_leaves_nothing() {
+    let dead = Owner {
+        started_ticks: 1,
+        ..Owner::this()
+    };
+    for plan in plans() {
+        for n in 0..plan.steps.len() {
+            for done in [false, true] {
+                let dir = tempfile::tempdir().unwrap();
+                let state = StateDir::new(dir.path());
+                let mut host = FakeHost::new();
+                let mut journal = journal(&state, dead.clone());
+                for (i, step) in plan.steps.iter().enumerate().take(n + 1) {
+                    journal.intend(step).unwrap();
+                    if i < n || done {
+                        host.carry_out("t-1", &step.apply).unwrap();
+                    }
+                    if i < n {
+                        journal.done(i).unwrap();
+                    }
+                }
+                drop(journal);
+                let all = raze_all(&state, &mut host).unwrap();
+                assert!(all[0].result.as_ref().unwrap().is_clean());
+                check_nothing_left(&host, &state, &format!("step {n}, done {done}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
+    let mut rng = Rng::new(Seed(3));
+    for plan in plans() {
+        for _ in 0..40 {
+            let dir = tempfile::tempdir().unwrap();
+            let state = StateDir::new(dir.path());
+            let mut host = FakeHost::new();
+            let standing = raise(&plan, &mut host, journal(&state, Owner::this())).unwrap();
+            let begun = host.asked.len();
+            for _ in 0..rng.below(12) {
+                let at = begun + usize::try_from(rng.below(50)).unwrap();
+                host.failing.insert(at, FakeWhen::Before);
+            }
+            let razed = raze(standing.journal, &mut host);
+            host.failing.clear();
+            if !razed.is_clean() {
+                let again = raze_all(&state, &mut host).unwrap();
+                assert!(again[0].result.as_ref().unwrap().is_clean(), "{again:?}");
+            }
+            check_nothing_left(&host, &state, "after trying again");
+        }
+    }
+}
+
+#[test]
+fn undoing_goes_on_after_an_error_and_keeps_the_journal() {
+    let plan = &plans()[1];
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut host = FakeHost::new();
+    let standing = raise(plan, &mut host, journal(&state, Owner::this())).unwrap();
+    // The directory stays foreign for ever: everything else must still go.
+    for owner in host.state.dirs.values_mut() {
+        *owner = "someone".into();
+    }
+    let razed = raze(standing.journal, &mut host);
+    assert!(!razed.errors.is_empty());
+    assert!(host.state.mounts.is_empty() && host.state.loops.is_empty());
+    assert!(host.state.marks.is_empty());
+    let found = list(&state).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].undo_steps().len(), razed.errors.len());
+}
+
+#[test]
+fn what_another_process_is_at_work_on_is_refused_by_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let _at_work = journal(&state, Owner::this());
+    let all = raze_all(&state, &mut FakeHost::new()).unwrap();
+    let error = all[0].result.as_ref().unwrap_err().to_string();
+    assert!(
+        error.contains(&format!("process {}", std::process::id())),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_somebody_holds_is_left_alone_and_the_others_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut host = FakeHost::new();
+    let base = dir.path().join("base");
+    for name in ["iscsi", "raid1"] {
+        let mut options = Options::new(base.clone());
+        options.size_bytes = stacks::MIN_SIZE_BYTES;
+        stacks::up(name, &options, &state, &mut host).unwrap();
+    }
+    let held = stacks::hold("iscsi", &state).unwrap();
+    let dirs = host.state.dirs.len();
+    let all = raze_all(&state, &mut host).unwrap();
+    let refused = all[0].result.as_ref().unwrap_err().to_string();
+    assert!(refused.contains("stack 'iscsi' is in use"), "{refused}");
+    assert!(all[1].result.as_ref().unwrap().is_clean());
+    assert_eq!(host.state.dirs.len(), dirs / 2);
+    assert!(host.state.marks.iter().all(|m| m.contains("iscsi")));
+    let error = stacks::down("iscsi", &state, &mut host).unwrap_err();
+    assert!(error.to_string().contains("in use"), "{error}");
+    let status = stacks::status(&state, &mut host).unwrap();
+    assert!(status.len() == 1 && status[0].problems.is_empty());
+    drop(held);
+    assert!(stacks::down("iscsi", &state, &mut host).unwrap().is_clean());
+    check_nothing_left(&host, &state, "after it was let go");
+    let error = stacks::hold("iscsi", &state).unwrap_err();
+    assert!(matches!(error, JournalError::NotStanding { .. }), "{error}");
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What stacks need of a machine, as data, and what of it is missing.
+
+use std::path::Path;
+
+use super::Unmet;
+use crate::host::{Host, package_of};
+
+/// What a stack needs of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// Programs.
+    pub programs: &'static [&'static str],
+    /// Modules of qemu, by the names of their files.
+    pub qemu_modules: &'static [&'static str],
+    /// Device files, each with what to do when it is missing.
+    pub devices: &'static [(&'static str, &'static str)],
+    /// Whether root is needed.
+    pub root: bool,
+}
+
+impl Needs {
+    /// Debian packages that bring the programs and modules, each once.
+    #[must_use]
+    pub fn packages(&self) -> Vec<&'static str> {
+        let mut packages: Vec<&str> = self
+            .programs
+            .iter()
+            .chain(self.qemu_modules)
+            .map(|name| package_of(name))
+            .collect();
+        packages.sort_unstable();
+        packages.dedup();
+        packages
+    }
+
+    /// Everything that is missing.
+    ///
+    /// # Errors
+    /// When something is.
+    pub fn check(&self, host: &dyn Host) -> Result<(), Unmet> {
+        let mut missing = Vec::new();
+        let programs = self.programs.iter();
+        let programs = programs.filter(|name| host.find_program(name).is_none());
+        let modules = self.qemu_modules.iter();
+        let modules = modules.filter(|name| host.find_qemu_module(name).is_none());
+        for name in programs.chain(modules) {
+            missing.push(format!(
+                "{name} is missing: apt-get install {}",
+                package_of(name)
+            ));
+        }
+        for (device, remedy) in self.devices {
+            if !host.exists(Path::new(device)) {
+                missing.push(format!("{device} is missing: {remedy}"));
+            }
+        }
+        if self.root && !host.is_root() {
+            missing.push("loop devices and mounts need root: run it with sudo".into());
+        }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(Unmet(missing))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::host::FakeHost;
+    use crate::stacks::{Stack as _, iscsi::Iscsi};
+
+    #[test]
+    fn a_missing_program_or_module_is_named_with_its_package() {
+        let needs = Iscsi.needs();
+        needs.check(&FakeHost::new()).unwrap();
+        for (name, package) in [("tgtd", "tgt"), ("block-iscsi.so", "qemu-block-extra")] {
+            let mut host = FakeHost::new();
+            host.missing.insert(name.into());
+            let unmet = needs.check(&host).unwrap_err();
+            let expect = format!("{name} is missing: apt-get install {package}");
+            assert_eq!(unmet.0, [expect]);
+            assert!(needs.packages().contains(&package));
+        }
+    }
+}

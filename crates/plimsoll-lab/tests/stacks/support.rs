@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What tests of stacks share: the machine, what is on it, the time.
+
+use plimsoll_lab::host::{LocalHost, MARK_VARIABLE, SearchPath};
+use plimsoll_lab::stacks;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub(crate) fn host() -> LocalHost {
+    LocalHost::new(SearchPath::new(&std::env::var_os("PATH").unwrap()))
+}
+
+/// Whether the stacks can be made here; says why not.
+pub(crate) fn is_possible(test: &str) -> bool {
+    let mut reasons = BTreeSet::new();
+    for stack in stacks::ALL {
+        if let Err(unmet) = stack.needs().check(&host()) {
+            reasons.extend(unmet.0);
+        }
+    }
+    let reasons: Vec<String> = reasons.into_iter().collect();
+    if !reasons.is_empty() {
+        say_skipped(test, &reasons.join("; "));
+    }
+    reasons.is_empty()
+}
+
+/// Says it on the standard error stream itself: what is printed is kept back when a test passes.
+pub(crate) fn say_skipped(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
+}
+
+/// What of the machine names this place: mounts, loop devices, processes, files.
+pub(crate) fn traces(place: &Path) -> BTreeSet<String> {
+    let place_text = place.to_str().unwrap();
+    let mut traces = BTreeSet::new();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let ours = mounts.lines().filter(|line| line.contains(place_text));
+    traces.extend(ours.map(|line| format!("mount {line}")));
+    for entry in fs::read_dir("/sys/block").unwrap().flatten() {
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file"));
+        if backing.is_ok_and(|file| file.contains(place_text)) {
+            traces.insert(format!("loop {}", entry.path().display()));
+        }
+    }
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let read = |name| fs::read(entry.path().join(name)).unwrap_or_default();
+        let (environ, arguments) = (read("environ"), read("cmdline"));
+        let is_marked = environ
+            .split(|&byte| byte == 0)
+            .any(|variable| variable.starts_with(MARK_VARIABLE.as_bytes()));
+        // tgtd names the place only in a variable.
+        let both = [environ, arguments].concat();
+        if is_marked && String::from_utf8_lossy(&both).contains(place_text) {
+            traces.insert(format!("process {}", entry.path().display()));
+        }
+    }
+    for base in [place.join("stacks"), place.join("journals")] {
+        let entries = fs::read_dir(base).into_iter().flatten().flatten();
+        traces.extend(entries.map(|entry| format!("file {}", entry.path().display())));
+    }
+    traces
+}
+
+pub(crate) fn check_nothing_left(place: &Path) {
+    let left = traces(place);
+    assert!(left.is_empty(), "left behind: {left:#?}");
+}
+
+pub(crate) fn seconds(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test measures how long it takes"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+pub(crate) fn pause(length: Duration) {
+    std::thread::sleep(length);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A program of its own, because the umask belongs to the whole process.
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_lab::host::Owner;
+use plimsoll_lab::journal::{Header, Journal, Kind, Record, StateDir};
+use rustix::fs::Mode;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn a_journal_is_trusted_whatever_the_umask() {
+    for umask in [Mode::empty(), Mode::WOTH, Mode::WGRP | Mode::WOTH] {
+        let dir = tempfile::tempdir().unwrap();
+        rustix::process::umask(umask);
+        let header = Header {
+            format: FormatVersion::JOURNAL,
+            id: "t-1".into(),
+            kind: Kind::Stack("local".into()),
+            owner: Owner::this(),
+            began_at: "2026-01-01T00:00:00Z".into(),
+            mount_dir: None,
+        };
+        let journal = Journal::create(&StateDir::new(dir.path()), header).unwrap();
+        let mode = journal.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644, "{umask:?}");
+        Record::read(journal.path()).unwrap();
+    }
+}

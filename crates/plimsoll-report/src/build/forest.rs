@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The forest plot of a run: all ratios with their intervals, the control among them.
+
+use plimsoll_core::comparison::Comparison;
+
+use super::view::View;
+use crate::model::{Forest, ForestGroup, ForestRow};
+use crate::words;
+
+/// All comparisons, by workload in the order of the plan.
+pub(super) fn chart(view: &View<'_>) -> Forest {
+    let mut groups: Vec<ForestGroup> = Vec::new();
+    for row in &view.comparisons {
+        if groups.last().is_none_or(|g| g.title != row.workload) {
+            groups.push(ForestGroup {
+                title: row.workload.clone(),
+                metric: row.metric.name().into(),
+                more_is_better: row.metric.more_is_better(),
+                rows: Vec::new(),
+            });
+        }
+        if let Some(group) = groups.last_mut() {
+            group.rows.push(forest_row(row));
+        }
+    }
+    let base = view.comparisons.first().map(|c| c.base.clone());
+    Forest {
+        base: base.unwrap_or_default(),
+        margin: view.results.manifest.policy.margin,
+        groups,
+    }
+}
+
+fn forest_row(row: &Comparison) -> ForestRow {
+    let text = row.ratio.as_ref().map_or("no ratio yet".into(), |r| {
+        format!("{} ({})", words::estimate(r), words::interval(r))
+    });
+    ForestRow {
+        label: if row.is_control {
+            format!("{} (control)", row.arm)
+        } else {
+            row.arm.clone()
+        },
+        ratio: row.ratio,
+        text,
+        verdict: words::verdict(row),
+        tone: words::tone(row),
+        control: row.is_control,
+    }
+}

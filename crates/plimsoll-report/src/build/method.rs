@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How and where it was measured.
+
+use plimsoll_core::units;
+
+use super::view::View;
+use crate::model::{Cell, Item, Section, Table};
+use crate::words;
+
+/// The design and the rule of the verdicts.
+pub(super) fn method(view: &View<'_>) -> Section {
+    let manifest = &view.results.manifest;
+    let policy = &manifest.policy;
+    let mut section = Section::new("How it was measured", "");
+    if view.is_comparison() {
+        let confidence = words::percent_whole(policy.confidence);
+        let text = format!(
+            "Randomised complete blocks: every block visits every system once under every \
+             workload, in an order drawn anew from the recorded seed, so that a drift of the \
+             machine cannot favour one of them. Systems are compared within blocks, by a paired t \
+             interval on the logarithms of their ratios. Equivalent: the {} interval of the ratio \
+             lies within ±{}. Else different: the {confidence} interval excludes 1 and the \
+             estimate lies beyond the noise floor. Else inconclusive. The rule was fixed before \
+             the first block; the {confidence} hold for each comparison by itself.",
+            words::percent_whole(2.0 * policy.confidence - 1.0),
+            words::percent_whole(policy.margin),
+        );
+        section.items.push(Item::Text(text));
+    }
+    let command = manifest.command.join(" ");
+    let facts = [
+        ("Blocks planned", manifest.blocks.to_string()),
+        ("Seed", manifest.seed.to_string()),
+        ("Random numbers", manifest.generator.clone()),
+        ("Command", command),
+        ("Began", manifest.began_at.clone()),
+        ("Run", manifest.id.clone()),
+    ];
+    let facts = facts.into_iter().map(|(k, v)| (k.to_owned(), v));
+    let facts = facts.chain(order(view)).collect();
+    section.items.push(Item::Facts(facts));
+    section
+}
+
+/// The order in which trials ended, a line per block.
+fn order(view: &View<'_>) -> Vec<(String, String)> {
+    let mut trials: Vec<_> = view.results.trials.iter().map(|t| &t.trial).collect();
+    trials.sort_by_key(|t| t.place);
+    let mut blocks: Vec<(u32, Vec<String>)> = Vec::new();
+    let several = view.results.manifest.entries.len() > 1;
+    for trial in trials {
+        let name = if several {
+            format!("{}/{}", trial.arm, trial.workload)
+        } else {
+            trial.arm.clone()
+        };
+        match blocks.last_mut() {
+            Some((block, names)) if *block == trial.block => names.push(name),
+            _ => blocks.push((trial.block, vec![name])),
+        }
+    }
+    let line = |(block, names): &(u32, Vec<String>)| {
+        (format!("Order, block {}", block + 1), names.join(", "))
+    };
+    blocks.iter().map(line).collect()
+}
+
+/// What the systems are.
+pub(super) fn arms(view: &View<'_>) -> Section {
+    let mut section = Section::new("The systems", "");
+    section.page_only = true;
+    let mut table = Table::new(
+        "How each system is made up",
+        &[
+            "System",
+            "Made up of",
+            "Mounted",
+            "#Size",
+            "#Free",
+            "#Direct I/O",
+        ],
+    );
+    for arm in view.arms.iter().map(|a| a.arm) {
+        let name = Cell::new(arm.name.clone()).detail(match &arm.control_of {
+            Some(of) => format!("control: {of} entered again"),
+            None => String::new(),
+        });
+        let made = Cell::new(arm.description.clone()).detail(arm.target.clone());
+        let mut row = vec![name, made];
+        if let Some(facts) = &arm.facts {
+            let mounted = format!("{} on {}", facts.file_system, facts.mount_source);
+            let detail = format!(
+                "{}, device {}, {}",
+                facts.mount_point, facts.device, facts.mount_options
+            );
+            row.push(Cell::new(mounted).detail(detail));
+            row.push(Cell::new(units::size(facts.size_bytes as f64)));
+            row.push(Cell::new(units::size(facts.free_bytes as f64)));
+            row.push(Cell::new(match facts.direct_align_bytes {
+                0 => "no".into(),
+                bytes => format!("by {}", units::size(f64::from(bytes))),
+            }));
+        } else {
+            row.extend((0..4).map(|_| Cell::new("–")));
+        }
+        table.rows.push(row);
+    }
+    section.items.push(Item::Table(table));
+    section
+}
+
+/// Where it was measured, and with which versions.
+pub(super) fn machine(view: &View<'_>) -> Section {
+    let manifest = &view.results.manifest;
+    let machine = &manifest.machine;
+    let mut section = Section::new("The machine and its programs", "");
+    section.page_only = true;
+    let governor = machine.cpu_governor.clone();
+    let mut facts = vec![
+        ("Host".to_owned(), machine.host.clone()),
+        ("Kernel".to_owned(), machine.kernel.clone()),
+        (
+            "Processor".to_owned(),
+            format!("{} × {}", machine.cpus, machine.cpu),
+        ),
+        ("Memory".to_owned(), units::size(machine.ram_bytes as f64)),
+        (
+            "Frequency governor".to_owned(),
+            governor.unwrap_or_else(|| "none found".into()),
+        ),
+        ("Plimsoll".to_owned(), manifest.program.clone()),
+    ];
+    facts.extend(manifest.versions.clone());
+    section.items.push(Item::Facts(facts));
+    section
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results to report: which things are said, in which order.
+//!
+//! First the answer, then the evidence for it, then everything that could make one doubt it, then
+//! how and where it was measured. Pure: the same results give the same report.
+
+mod doubts;
+mod forest;
+mod method;
+mod series;
+mod verdicts;
+mod view;
+mod workload;
+
+use plimsoll_core::event::Results;
+
+use crate::data;
+use crate::model::{Report, Section};
+use view::View;
+
+/// Maps results to a report. A run that was killed has no comparisons on record; they are then
+/// computed from the blocks that were finished.
+#[must_use]
+pub fn build(results: &Results) -> Report {
+    let view = View::of(results);
+    let mut sections: Vec<Section> = Vec::new();
+    sections.extend(doubts::missing(&view));
+    sections.extend(verdicts::section(&view));
+    for entry in &results.manifest.entries {
+        sections.push(workload::section(&view, entry));
+    }
+    sections.extend(doubts::fidelity(&view));
+    sections.push(doubts::cache(&view));
+    sections.extend(doubts::generator(&view));
+    sections.extend(doubts::warnings(&view));
+    sections.push(method::method(&view));
+    sections.push(method::arms(&view));
+    sections.push(method::machine(&view));
+    let mut headline = verdicts::headline(&view);
+    headline.extend(doubts::alarms(&view));
+    Report {
+        title: title(&view),
+        subtitle: subtitle(&view),
+        headline,
+        sections,
+        data: data::json(results, &view.comparisons),
+    }
+}
+
+fn title(view: &View<'_>) -> String {
+    let systems = view.arms.iter().filter(|a| a.arm.control_of.is_none());
+    let names: Vec<&str> = systems.map(|a| a.arm.name.as_str()).collect();
+    match names.as_slice() {
+        [] => "No system".into(),
+        [one] if view.is_comparison() => format!("{one} against itself"),
+        [one] => (*one).into(),
+        [base, one] => format!("{one} against {base}"),
+        [base, most @ .., last] => format!("{} and {last} against {base}", most.join(", ")),
+    }
+}
+
+fn subtitle(view: &View<'_>) -> String {
+    let manifest = &view.results.manifest;
+    let labels: Vec<&str> = manifest.entries.iter().map(|e| e.label.as_str()).collect();
+    format!(
+        "{} · {} · {} · run {} · Plimsoll {}",
+        labels.join(", "),
+        manifest.machine.host,
+        manifest.began_at,
+        manifest.id,
+        manifest.program,
+    )
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values over the time of a trial, one panel per arm: a cliff, a warm-up or a periodic stall
+//! shows here and nowhere else.
+
+use plimsoll_core::event::{Interval, OpStats};
+use plimsoll_core::num::{ratio, round_u64};
+
+use super::view::{Pool, View};
+use crate::model::{Quantity, Series, SeriesPanel};
+
+/// Most points of a line; longer trials are drawn in longer steps. Wide enough for the eye, small
+/// enough that ten systems and ten blocks stay a small page.
+const POINTS_MAX: usize = 150;
+
+/// The line of a block: seconds into the trial and value.
+type Line = Vec<(f64, f64)>;
+
+/// Operations per second, and the highest percentile of response time that one step supports.
+pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
+    let steps: Vec<Vec<(u32, Vec<Interval>)>> = pools.iter().map(|p| steps(view, p)).collect();
+    if steps.iter().flatten().all(|(_, line)| line.len() < 2) {
+        return Vec::new();
+    }
+    let mut charts = vec![Series {
+        title: "Operations per second over the time of a trial".into(),
+        quantity: Quantity::Rate,
+        log: false,
+        panels: panels(pools, &steps, |step| {
+            Some(ratio(step.stats.ops() as f64, step.length.as_secs_f64()))
+        }),
+    }];
+    // Nine steps in ten must support the percentile, or the line would be mostly holes.
+    let all: Vec<&OpStats> = steps
+        .iter()
+        .flatten()
+        .flat_map(|(_, l)| l)
+        .map(|s| &s.stats)
+        .collect();
+    let supported = |q: f64| {
+        let n = all
+            .iter()
+            .filter(|s| s.response().supports_quantile(q))
+            .count();
+        n * 10 >= all.len() * 9
+    };
+    let choice = [(0.99, "p99"), (0.9, "p90"), (0.5, "median")];
+    if let Some((q, name)) = choice.into_iter().find(|(q, _)| supported(*q)) {
+        charts.push(Series {
+            title: format!("Response time over the time of a trial, {name} of each step"),
+            quantity: Quantity::Duration,
+            log: true,
+            panels: panels(pools, &steps, |step| {
+                let response = step.stats.response();
+                response
+                    .supports_quantile(q)
+                    .then(|| response.quantile_ns(q) as f64)
+            }),
+        });
+    }
+    charts
+}
+
+/// The intervals of each trial, joined to at most [`POINTS_MAX`] steps.
+fn steps(view: &View<'_>, pool: &Pool<'_>) -> Vec<(u32, Vec<Interval>)> {
+    let trials = pool.trials.iter();
+    let found = trials.filter_map(|t| {
+        let intervals = view.results.intervals.get(&t.trial.place)?;
+        let each = intervals.len().div_ceil(POINTS_MAX).max(1);
+        Some((t.trial.block, intervals.chunks(each).map(joined).collect()))
+    });
+    found.collect()
+}
+
+fn joined(chunk: &[Interval]) -> Interval {
+    let mut whole = chunk[0].clone();
+    for next in &chunk[1..] {
+        whole.length = whole.length + next.length;
+        whole.stats.merge(&next.stats);
+    }
+    whole
+}
+
+fn panels(
+    pools: &[Pool<'_>],
+    steps: &[Vec<(u32, Vec<Interval>)>],
+    value: impl Fn(&Interval) -> Option<f64>,
+) -> Vec<SeriesPanel> {
+    let line = |steps: &[Interval]| -> Line {
+        let middle = |s: &Interval| s.start.as_secs_f64() + s.length.as_secs_f64() / 2.0;
+        steps
+            .iter()
+            .filter_map(|s| Some((middle(s), value(s)?)))
+            .collect()
+    };
+    let panel = |(pool, steps): (&Pool<'_>, &Vec<(u32, Vec<Interval>)>)| {
+        let blocks: Vec<(u32, Line)> = steps.iter().map(|(b, s)| (*b, line(s))).collect();
+        SeriesPanel {
+            ink: pool.ink.clone(),
+            middle: median(&blocks),
+            blocks,
+        }
+    };
+    pools.iter().zip(steps).map(panel).collect()
+}
+
+/// Median over the blocks, step by step; empty for one block.
+fn median(blocks: &[(u32, Line)]) -> Line {
+    if blocks.len() < 2 {
+        return Vec::new();
+    }
+    let longest = blocks
+        .iter()
+        .map(|(_, line)| line)
+        .max_by_key(|line| line.len());
+    let Some(grid) = longest else {
+        return Vec::new();
+    };
+    let step = grid
+        .get(1)
+        .map_or(1.0, |second| second.0 - grid[0].0)
+        .max(1e-9);
+    let slot = |t: f64| round_u64((t - grid[0].0) / step);
+    let at = |t: f64| {
+        let values = blocks.iter().filter_map(|(_, line)| {
+            let near = line.iter().find(|(x, _)| slot(*x) == slot(t))?;
+            Some(near.1)
+        });
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let upper = values.len() / 2;
+        match values.len() {
+            0 => None,
+            n if n % 2 == 1 => Some((t, values[upper])),
+            _ => Some((t, f64::midpoint(values[upper - 1], values[upper]))),
+        }
+    };
+    grid.iter().filter_map(|(t, _)| at(*t)).collect()
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The answer: one sentence per arm and workload, then the same as a table and a forest plot.
+
+use plimsoll_core::comparison::{Comparison, Metric, Verdict};
+use plimsoll_core::event::{Entry, TrialResult};
+use plimsoll_stats::Summary;
+
+use super::forest;
+use super::view::{Pool, View};
+use crate::model::{Cell, Chart, Item, Quantity, Section, Sentence, Table, Tone};
+use crate::words;
+
+/// The sentences a reader came for.
+pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
+    let rows = view.comparisons.iter();
+    let mut sentences: Vec<Sentence> = rows
+        .clone()
+        .filter(|row| !row.is_control || row.verdict == Verdict::Different)
+        .map(|row| sentence(view, row))
+        .collect();
+    if !view.is_comparison() {
+        let entries = view.results.manifest.entries.iter();
+        sentences.extend(entries.flat_map(|entry| measured(view, entry)));
+    }
+    sentences
+}
+
+fn sentence(view: &View<'_>, row: &Comparison) -> Sentence {
+    let confidence = words::percent_whole(view.results.manifest.policy.confidence);
+    let interval = match &row.ratio {
+        Some(ratio) => format!("{confidence} CI {}", words::interval(ratio)),
+        None => "no interval".into(),
+    };
+    let floor = match row.noise_floor {
+        Some(floor) => format!("noise floor {}", words::percent(floor)),
+        None => "noise floor unknown".into(),
+    };
+    let blocks = words::count(row.blocks as usize, "block");
+    let mut detail = format!("{interval}; {blocks}; {floor}");
+    if !row.reason.is_empty() {
+        detail.push_str(". ");
+        detail.push_str(&capital(&row.reason));
+        detail.push('.');
+    }
+    Sentence {
+        mark: words::verdict(row),
+        tone: words::tone(row),
+        text: statement(row),
+        detail,
+    }
+}
+
+fn statement(row: &Comparison) -> String {
+    let Comparison {
+        arm,
+        base,
+        workload,
+        ..
+    } = row;
+    let metric = row.metric.name();
+    let Some(ratio) = &row.ratio else {
+        return format!("Nothing can be said yet of {arm} against {base} on {workload}");
+    };
+    let times = words::estimate(ratio);
+    match (row.verdict, row.metric) {
+        (Verdict::Inconclusive, _) => format!(
+            "No verdict on {arm} against {base} on {workload}: {times}× the {metric} as far as seen"
+        ),
+        (Verdict::Equivalent, _) => {
+            format!("{arm} is equivalent to {base} on {workload}: {times}× the {metric}")
+        }
+        (_, Metric::MeanResponse) => {
+            format!("{arm} takes {times}× the {metric} of {base} on {workload}")
+        }
+        (_, Metric::OpsPerSecond) => {
+            format!("{arm} does {times}× the {metric} of {base} on {workload}")
+        }
+    }
+}
+
+fn measured(view: &View<'_>, entry: &Entry) -> Option<Sentence> {
+    let pools = view.pools(entry);
+    let pool = pools.first()?;
+    let rate = spread_in_words(pool, Quantity::Rate, super::view::ops_per_s)?;
+    let response = spread_in_words(pool, Quantity::Duration, |t| t.value(Metric::MeanResponse))?;
+    Some(Sentence {
+        mark: "measured".into(),
+        tone: Tone::Plain,
+        text: format!("{} on {}: {rate}", pool.ink.name, entry.label),
+        detail: format!(
+            "Mean response time {response}. {}; one system, so no verdict.",
+            capital(&words::count(pool.trials.len(), "block"))
+        ),
+    })
+}
+
+fn spread_in_words(
+    pool: &Pool<'_>,
+    quantity: Quantity,
+    value: impl Fn(&TrialResult) -> f64,
+) -> Option<String> {
+    let summary = Summary::of(pool.values(value))?;
+    let range = words::range(&summary, quantity);
+    let mean = quantity.show(summary.mean);
+    Some(if range.is_empty() {
+        mean
+    } else {
+        format!("{mean} ({range} over blocks)")
+    })
+}
+
+/// The same as a table and a plot.
+pub(super) fn section(view: &View<'_>) -> Option<Section> {
+    let first = view.comparisons.first()?;
+    let policy = &view.results.manifest.policy;
+    let mut section = Section::new(
+        "Verdicts",
+        format!(
+            "Every system against {}, within blocks. Equivalent means within ±{} of it.",
+            first.base,
+            words::percent_whole(policy.margin)
+        ),
+    );
+    section.is_answer = true;
+    let confidence = words::percent_whole(policy.confidence);
+    let ratio = format!("#Ratio to {} ({confidence} CI)", first.base);
+    let base = format!("~#{}", first.base);
+    let mut table = Table::new(
+        "Verdict by workload and system",
+        &[
+            "Workload",
+            "System",
+            &base,
+            "~#System’s value",
+            &ratio,
+            "Verdict",
+            "#Noise floor",
+            "#Detectable",
+            "#Blocks",
+        ],
+    );
+    let mut above = "";
+    for row in &view.comparisons {
+        table.rows.push(table_row(view, row, above != row.workload));
+        above = &row.workload;
+    }
+    table.notes = notes(view);
+    section
+        .items
+        .push(Item::Chart(Chart::Forest(forest::chart(view))));
+    section.items.insert(0, Item::Table(table));
+    Some(section)
+}
+
+fn table_row(view: &View<'_>, row: &Comparison, first: bool) -> Vec<Cell> {
+    let tone = words::tone(row);
+    let dash = || Cell::new("–").tone(Tone::Muted);
+    let fraction = |f: Option<f64>| f.map_or_else(dash, |f| Cell::new(words::percent(f)));
+    let value = |mean: f64, arm: &str| {
+        if mean > 0.0 {
+            Cell::new(row.metric.show(mean)).detail(range(view, row, arm))
+        } else {
+            dash()
+        }
+    };
+    let name = Cell::new(row.arm.clone()).detail(if row.is_control { "control" } else { "" });
+    let ratio = |r| format!("{} ({})", words::estimate(r), words::interval(r));
+    let needed = match (row.verdict, row.blocks_needed) {
+        (Verdict::Inconclusive, Some(n)) => format!("needs {n}"),
+        _ => String::new(),
+    };
+    let workload = if first { row.workload.as_str() } else { "" };
+    vec![
+        Cell::new(workload).detail(if first { row.metric.name() } else { "" }),
+        name,
+        value(row.base_value, &row.base),
+        value(row.arm_value, &row.arm),
+        row.ratio
+            .as_ref()
+            .map_or_else(dash, |r| Cell::new(ratio(r))),
+        Cell::new(words::verdict(row)).tone(tone),
+        fraction(row.noise_floor),
+        fraction(row.detectable),
+        Cell::new(row.blocks.to_string()).detail(needed),
+    ]
+}
+
+/// Range of the arm's values over the blocks that were not cut short.
+fn range(view: &View<'_>, row: &Comparison, arm: &str) -> String {
+    let quantity = match row.metric {
+        Metric::MeanResponse => Quantity::Duration,
+        Metric::OpsPerSecond => Quantity::Rate,
+    };
+    let trials = view.results.trials.iter();
+    let values = trials
+        .filter(|t| !t.interrupted && t.trial.arm == arm && t.trial.workload == row.workload)
+        .map(|t| t.value(row.metric));
+    Summary::of(values).map_or(String::new(), |s| words::range(&s, quantity))
+}
+
+fn notes(view: &View<'_>) -> Vec<String> {
+    let mut notes = vec![
+        "Values are geometric means over blocks, with the range over blocks below. Noise floor: \
+         the largest effect that the control’s interval admits between two entries of one system. \
+         Detectable: the smallest true effect that these blocks find four times in five."
+            .into(),
+    ];
+    if !view.comparisons.iter().any(|c| c.is_control) {
+        notes.push(
+            "There is no control (the same system entered twice), so the noise floor is unknown."
+                .into(),
+        );
+    }
+    for row in view.comparisons.iter().filter(|row| !row.reason.is_empty()) {
+        notes.push(format!("{} on {}: {}.", row.arm, row.workload, row.reason));
+    }
+    notes
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
+}

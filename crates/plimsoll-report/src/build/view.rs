@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The results seen by workload and arm, which is how a report walks through them.
+//!
+//! Trials cut short by the user stay out of the view unless an arm has nothing else to show.
+
+use plimsoll_core::comparison::Comparison;
+use plimsoll_core::event::{Arm, Entry, KindStats, OpStats, Results, TrialResult};
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::num::{ratio, round_u64};
+use plimsoll_core::op::Kind;
+use plimsoll_stats::compare_all;
+
+use crate::model::{Ink, Quantity};
+use crate::words;
+
+/// Results with what every section needs of them.
+pub(crate) struct View<'a> {
+    pub(crate) results: &'a Results,
+    pub(crate) arms: Vec<ArmView<'a>>,
+    pub(crate) comparisons: Vec<Comparison>,
+}
+
+/// An arm and how it is drawn.
+pub(crate) struct ArmView<'a> {
+    pub(crate) arm: &'a Arm,
+    pub(crate) ink: Ink,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn of(results: &'a Results) -> View<'a> {
+        let manifest = &results.manifest;
+        let systems: Vec<&str> = manifest
+            .arms
+            .iter()
+            .filter(|arm| arm.control_of.is_none())
+            .map(|arm| arm.name.as_str())
+            .collect();
+        let ink = |arm: &Arm| {
+            let drawn_as = arm.control_of.as_deref().unwrap_or(&arm.name);
+            Ink {
+                name: arm.name.clone(),
+                colour: systems.iter().position(|n| *n == drawn_as).unwrap_or(0),
+                control: arm.control_of.is_some(),
+            }
+        };
+        let arms = manifest.arms.iter();
+        View {
+            results,
+            arms: arms.map(|arm| ArmView { arm, ink: ink(arm) }).collect(),
+            comparisons: if results.comparisons.is_empty() {
+                compare_all(manifest, &results.trials)
+            } else {
+                results.comparisons.clone()
+            },
+        }
+    }
+
+    /// Whether there is more than one arm.
+    pub(crate) fn is_comparison(&self) -> bool {
+        self.arms.len() > 1
+    }
+
+    /// The arms that have trials under a workload, with these trials.
+    pub(crate) fn pools(&self, entry: &Entry) -> Vec<Pool<'a>> {
+        let pools = self.arms.iter().map(|a| self.pool(entry, a));
+        pools.filter(|pool| !pool.trials.is_empty()).collect()
+    }
+
+    fn pool(&self, entry: &Entry, view: &ArmView<'a>) -> Pool<'a> {
+        let trials = self.results.trials.iter();
+        let all: Vec<&TrialResult> = trials
+            .filter(|t| t.trial.workload == entry.label && t.trial.arm == view.arm.name)
+            .collect();
+        let whole: Vec<&TrialResult> = all.iter().copied().filter(|t| !t.interrupted).collect();
+        let trials = if whole.is_empty() { all } else { whole };
+        let mut stats = OpStats::default();
+        trials.iter().for_each(|t| stats.merge(&t.stats));
+        Pool {
+            ink: view.ink.clone(),
+            trials,
+            stats,
+        }
+    }
+}
+
+/// The trials of one arm under one workload.
+pub(crate) struct Pool<'a> {
+    pub(crate) ink: Ink,
+    pub(crate) trials: Vec<&'a TrialResult>,
+    /// Of all its trials together.
+    pub(crate) stats: OpStats,
+}
+
+impl Pool<'_> {
+    /// One value per trial.
+    pub(crate) fn values(&self, value: impl Fn(&TrialResult) -> f64) -> Vec<f64> {
+        self.trials.iter().map(|t| value(t)).collect()
+    }
+
+    /// (block, value) per trial.
+    pub(crate) fn by_block(&self, value: impl Fn(&TrialResult) -> f64) -> Vec<(u32, f64)> {
+        let dot = |t: &&TrialResult| (t.trial.block, value(t));
+        self.trials.iter().map(dot).collect()
+    }
+
+    /// One value per trial that has operations of the kind.
+    pub(crate) fn of_kind(&self, kind: Kind, value: impl Fn(&KindStats, f64) -> f64) -> Vec<f64> {
+        let of = |t: &&TrialResult| Some(value(t.stats.0.get(&kind)?, t.length.as_secs_f64()));
+        self.trials.iter().filter_map(of).collect()
+    }
+
+    /// How the arm is named in a table.
+    pub(crate) fn name(&self) -> String {
+        label(&self.ink)
+    }
+
+    /// Range of a quantile over the trials that support it.
+    pub(crate) fn quantile_range(&self, q: f64, of: fn(&OpStats) -> Histogram) -> String {
+        let each: Vec<f64> = self
+            .trials
+            .iter()
+            .map(|t| of(&t.stats))
+            .filter(|h| h.supports_quantile(q))
+            .map(|h| h.quantile_ns(q) as f64)
+            .collect();
+        plimsoll_stats::Summary::of(each)
+            .map(|s| words::range(&s, Quantity::Duration))
+            .unwrap_or_default()
+    }
+}
+
+/// An arm's name, marked when it is the control.
+pub(crate) fn label(ink: &Ink) -> String {
+    if ink.control {
+        format!("{} (control)", ink.name)
+    } else {
+        ink.name.clone()
+    }
+}
+
+/// Operations per second of a trial.
+pub(crate) fn ops_per_s(trial: &TrialResult) -> f64 {
+    ratio(trial.stats.ops() as f64, trial.length.as_secs_f64())
+}
+
+/// Bytes per second of a trial.
+pub(crate) fn bytes_per_s(trial: &TrialResult) -> f64 {
+    ratio(trial.stats.bytes() as f64, trial.length.as_secs_f64())
+}
+
+/// A whole number with thin spaces between thousands.
+pub(crate) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number of unknown unit, readable at any magnitude.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        "–".into()
+    } else if value.abs() >= 1e4 {
+        grouped(round_u64(value))
+    } else {
+        plimsoll_core::units::three_digits(value)
+    }
+}

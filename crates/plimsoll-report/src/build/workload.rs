@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One workload: how every arm behaved under it.
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::{Entry, OpStats};
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::num::ratio;
+use plimsoll_core::op::Kind;
+use plimsoll_core::units;
+use plimsoll_core::workload::Workload;
+
+use super::series;
+use super::view::{Pool, View, bytes_per_s, grouped, ops_per_s};
+use crate::model::{Cell, Chart, Curves, DotPanel, Dots, Item, Quantity, Section, Table, Tone};
+use crate::words;
+
+/// Quantiles of the table, with their names.
+const QUANTILES: [(f64, &str); 4] = [
+    (0.5, "#p50"),
+    (0.9, "#p90"),
+    (0.99, "#p99"),
+    (0.999, "#p99.9"),
+];
+
+/// The whole section.
+pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
+    let mut section = Section::new(entry.label.clone(), description(entry));
+    let pools = view.pools(entry);
+    if pools.is_empty() {
+        let none = "No trial of this workload ended, so there is nothing to show.";
+        section.items.push(Item::Notice(Tone::Care, none.into()));
+        return section;
+    }
+    let errors: u64 = pools.iter().map(|p| p.stats.errors()).sum();
+    if errors > 0 {
+        section.items.push(Item::Notice(
+            Tone::Bad,
+            format!(
+                "{} failed; failed operations are in the times below.",
+                words::count(plimsoll_core::num::to_usize(errors), "operation")
+            ),
+        ));
+    }
+    section.items.push(Item::Chart(Chart::Dots(dots(&pools))));
+    section
+        .items
+        .push(Item::Chart(Chart::Curves(curves(&pools))));
+    section.items.push(Item::Table(quantiles(&pools)));
+    for chart in series::charts(view, &pools) {
+        section.items.push(Item::Chart(Chart::Series(chart)));
+    }
+    section.items.push(Item::Table(kinds(&pools)));
+    section
+}
+
+fn description(entry: &Entry) -> String {
+    let length = units::clock_duration(entry.length);
+    match &entry.workload {
+        Workload::Model(model) => format!(
+            "Open loop: the model “{}” fitted from {} ({}), rates ×{}, {length} per trial.",
+            model.name,
+            model.source.recording,
+            model.source.disk,
+            units::three_digits(entry.scale)
+        ),
+        Workload::Random(random) => format!(
+            "Closed loop: {} operations, {} reads, depth {}, a {} file, {length} per trial.",
+            units::size(f64::from(random.block_bytes)),
+            words::percent_whole(random.read_share),
+            random.depth,
+            units::size(random.file_bytes as f64),
+        ),
+        Workload::Files(files) => format!(
+            "Closed loop: {} threads repeat {} file operations on {} files, {length} per trial.",
+            files.threads,
+            files.ops.len(),
+            files.files.entries,
+        ),
+    }
+}
+
+fn dots(pools: &[Pool<'_>]) -> Dots {
+    let panel = |title: &str, quantity, value: fn(&_) -> f64| DotPanel {
+        title: title.into(),
+        quantity,
+        values: pools.iter().map(|p| p.by_block(value)).collect(),
+    };
+    Dots {
+        title: if several(pools) {
+            "Block by block: a dot per block, a bar at their mean".into()
+        } else {
+            "Response time and rates".into()
+        },
+        arms: pools.iter().map(|p| p.ink.clone()).collect(),
+        panels: vec![
+            panel("mean response time", Quantity::Duration, |t| {
+                t.value(Metric::MeanResponse)
+            }),
+            panel("operations", Quantity::Rate, ops_per_s),
+            panel("throughput", Quantity::Throughput, bytes_per_s),
+        ],
+    }
+}
+
+/// Whether any arm has more than one block, so that there are ranges to speak of.
+fn several(pools: &[Pool<'_>]) -> bool {
+    pools.iter().any(|p| p.trials.len() > 1)
+}
+
+fn curves(pools: &[Pool<'_>]) -> Curves {
+    Curves {
+        title: "Response time by percentile, all blocks together".into(),
+        lines: pools
+            .iter()
+            .map(|pool| (pool.ink.clone(), curve(&pool.stats.response())))
+            .collect(),
+    }
+}
+
+/// 40 points per power of ten of 1/(1-p), as far as the count supports the percentile.
+fn curve(histogram: &Histogram) -> Vec<(f64, f64)> {
+    let percentile = |i: u32| 1.0 - 10f64.powf(-f64::from(i) / 40.0);
+    // Six nines are as far as the axis goes.
+    (1..=240)
+        .map(percentile)
+        .filter(|q| histogram.supports_quantile(*q))
+        .map(|q| (q, histogram.quantile_ns(q) as f64))
+        .collect()
+}
+
+fn quantiles(pools: &[Pool<'_>]) -> Table {
+    let mut columns = vec!["System", "Time", "#Operations", "#mean"];
+    columns.extend(QUANTILES.map(|(_, name)| name));
+    columns.push("#max");
+    let mut table = Table::new("Distribution of times, all blocks together", &columns);
+    let mut suppressed = false;
+    for pool in pools {
+        for (name, of) in [
+            ("response", OpStats::response as fn(&OpStats) -> Histogram),
+            ("service", OpStats::service),
+        ] {
+            let all = of(&pool.stats);
+            let first = name == "response";
+            let means = pool.values(|t| of(&t.stats).mean_ns());
+            let mut row = vec![
+                Cell::new(if first { pool.name() } else { String::new() }),
+                Cell::new(name),
+                Cell::new(if first {
+                    grouped(all.count())
+                } else {
+                    String::new()
+                }),
+                words::spread(&means, Quantity::Duration),
+            ];
+            for (q, _) in QUANTILES {
+                suppressed |= !all.supports_quantile(q);
+                row.push(quantile(pool, &all, q, of));
+            }
+            row.push(Cell::new(Quantity::Duration.show(all.max_ns() as f64)));
+            table.rows.push(row);
+        }
+    }
+    let mut note = String::from(
+        "Response time runs from the intended start, service time from the hand-over to the system.",
+    );
+    if several(pools) {
+        note.push_str(" Below each value: its range over blocks.");
+    }
+    table.notes.push(note);
+    if suppressed {
+        table.notes.push(
+            "–: too few operations for a 95 % interval of this percentile (p99 needs 299, p99.9 \
+             needs 2995)."
+                .into(),
+        );
+    }
+    table
+}
+
+fn quantile(pool: &Pool<'_>, all: &Histogram, q: f64, of: fn(&OpStats) -> Histogram) -> Cell {
+    if all.supports_quantile(q) {
+        Cell::new(Quantity::Duration.show(all.quantile_ns(q) as f64))
+            .detail(pool.quantile_range(q, of))
+    } else {
+        Cell::new("–").tone(Tone::Muted)
+    }
+}
+
+fn kinds(pools: &[Pool<'_>]) -> Table {
+    let mut table = Table::new(
+        "By kind of operation",
+        &[
+            "System",
+            "Kind",
+            "~#Operations",
+            "#ops/s",
+            "#Throughput",
+            "#Mean response",
+            "#p99 response",
+            "#Errors",
+        ],
+    );
+    for pool in pools {
+        let present = Kind::ALL
+            .into_iter()
+            .filter(|k| pool.stats.0.contains_key(k));
+        for (place, kind) in present.enumerate() {
+            let name = if place == 0 {
+                pool.name()
+            } else {
+                String::new()
+            };
+            table.rows.push(kind_row(pool, kind, name));
+        }
+    }
+    if several(pools) {
+        let note = "Means over blocks, with the range over blocks below.";
+        table.notes.push(note.into());
+    }
+    table
+}
+
+fn kind_row(pool: &Pool<'_>, kind: Kind, name: String) -> Vec<Cell> {
+    let all = &pool.stats.0[&kind];
+    let rates = pool.of_kind(kind, |k, seconds| ratio(k.ops() as f64, seconds));
+    let bytes = pool.of_kind(kind, |k, seconds| ratio(k.bytes as f64, seconds));
+    let means = pool.of_kind(kind, |k, _| k.response.mean_ns());
+    let moves = kind.is_read() || kind.is_write();
+    let dash = || Cell::new("–").tone(Tone::Muted);
+    let p99 = if all.response.supports_quantile(0.99) {
+        Cell::new(Quantity::Duration.show(all.response.quantile_ns(0.99) as f64))
+    } else {
+        dash()
+    };
+    let errors = Cell::new(grouped(all.errors));
+    vec![
+        Cell::new(name),
+        Cell::new(kind.name()),
+        Cell::new(grouped(all.ops())),
+        words::spread(&rates, Quantity::Rate),
+        if moves {
+            words::spread(&bytes, Quantity::Throughput)
+        } else {
+            dash()
+        },
+        words::spread(&means, Quantity::Duration),
+        p99,
+        if all.errors > 0 {
+            errors.tone(Tone::Bad)
+        } else {
+            errors
+        },
+    ]
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine-readable part of a report: numbers in base units, without the histograms and the
+//! recorded envelopes, which the run folder keeps.
+
+use plimsoll_core::comparison::Comparison;
+use plimsoll_core::event::{Results, TrialResult};
+use plimsoll_core::histogram::Histogram;
+use serde_json::{Value, json};
+
+/// One JSON document; field names carry their unit.
+pub(crate) fn json(results: &Results, comparisons: &[Comparison]) -> String {
+    let manifest = &results.manifest;
+    let entries: Vec<Value> = manifest
+        .entries
+        .iter()
+        .map(|e| {
+            json!({
+                "label": e.label,
+                "scale": e.scale,
+                "length_ns": e.length,
+                "workload": e.workload.name(),
+                "data_set_bytes": e.workload.data_set_bytes(),
+                "direct": e.workload.is_direct(),
+            })
+        })
+        .collect();
+    let document = json!({
+        "format": manifest.format,
+        "program": manifest.program,
+        "id": manifest.id,
+        "began_at": manifest.began_at,
+        "command": manifest.command,
+        "seed": manifest.seed,
+        "policy": manifest.policy,
+        "machine": manifest.machine,
+        "versions": manifest.versions,
+        "arms": manifest.arms,
+        "entries": entries,
+        "blocks": manifest.blocks,
+        "complete": results.complete,
+        "warnings": results.warnings,
+        "comparisons": comparisons,
+        "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
+    });
+    document.to_string()
+}
+
+fn trial(of: &TrialResult) -> Value {
+    json!({
+        "block": of.trial.block,
+        "place": of.trial.place,
+        "arm": of.trial.arm,
+        "workload": of.trial.workload,
+        "length_ns": of.length,
+        "prepare_ns": of.prepare,
+        "interrupted": of.interrupted,
+        "operations": of.stats.ops(),
+        "bytes": of.stats.bytes(),
+        "errors": of.stats.errors(),
+        "response_ns": times(&of.stats.response()),
+        "service_ns": times(&of.stats.service()),
+        "lag_ns": times(&of.stats.lag()),
+        "generator": of.generator,
+    })
+}
+
+fn times(histogram: &Histogram) -> Value {
+    let quantile = |q: f64| {
+        histogram
+            .supports_quantile(q)
+            .then(|| histogram.quantile_ns(q))
+    };
+    json!({
+        "mean": histogram.mean_ns(),
+        "p50": quantile(0.5),
+        "p90": quantile(0.9),
+        "p99": quantile(0.99),
+        "p99_9": quantile(0.999),
+        "max": histogram.max_ns(),
+    })
+}

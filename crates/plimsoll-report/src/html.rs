@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The page: one file that needs no network, no script and no font of its own.
+//!
+//! Invariant: every text goes through `escape`; the data block cannot close its element. What is
+//! said is not decided here.
+
+use crate::model::{Cell, Item, Report, Section, Table, Tone};
+use crate::put;
+use crate::svg::{draw, escape};
+
+const STYLE: &str = include_str!("page.css");
+
+/// A complete HTML document.
+#[must_use]
+pub fn html(report: &Report) -> String {
+    let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n");
+    let title = escape(&report.title);
+    put!(
+        out,
+        "<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"color-scheme\" content=\"light dark\"/>\n\
+         <title>{title} – Plimsoll</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    );
+    put!(
+        out,
+        "<header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n",
+        escape(&report.subtitle)
+    );
+    if !report.headline.is_empty() {
+        out.push_str("<ul class=\"headline\">\n");
+        for s in &report.headline {
+            put!(
+                out,
+                "<li><span class=\"chip {}\">{}</span><div><p>{}</p><p class=\"detail\">{}</p>\
+                 </div></li>\n",
+                tone(s.tone),
+                escape(&s.mark),
+                prose(&s.text),
+                prose(&s.detail)
+            );
+        }
+        out.push_str("</ul>\n");
+    }
+    contents(&mut out, report);
+    out.push_str("</header>\n");
+    for (i, part) in report.sections.iter().enumerate() {
+        section(&mut out, i, part);
+    }
+    // In JSON a `<` can only stand within a string, where its escape means the same: so no name can
+    // end the element or open a comment in it.
+    let data = report.data.replace('<', "\\u003c");
+    put!(
+        out,
+        "</main>\n<script type=\"application/json\" id=\"plimsoll-data\">{data}</script>\n\
+         </body>\n</html>\n"
+    );
+    out
+}
+
+/// Running text: escaped, and with percentages that do not break across lines.
+fn prose(text: &str) -> String {
+    escape(text).replace(" %", "\u{a0}%")
+}
+
+fn contents(out: &mut String, report: &Report) {
+    out.push_str("<nav>");
+    for (i, part) in report.sections.iter().enumerate() {
+        put!(*out, "<a href=\"#s{i}\">{}</a>", escape(&part.title));
+    }
+    out.push_str("</nav>\n");
+}
+
+fn section(out: &mut String, number: usize, part: &Section) {
+    put!(
+        *out,
+        "<section id=\"s{number}\">\n<h2>{}</h2>\n",
+        escape(&part.title)
+    );
+    if !part.lead.is_empty() {
+        put!(*out, "<p class=\"lead\">{}</p>\n", escape(&part.lead));
+    }
+    for item in &part.items {
+        match item {
+            Item::Text(text) => put!(*out, "<p>{}</p>\n", prose(text)),
+            Item::Notice(how, text) => put!(
+                *out,
+                "<p class=\"notice {}\">{}</p>\n",
+                tone(*how),
+                prose(text)
+            ),
+            Item::Facts(facts) => {
+                out.push_str("<dl>\n");
+                for (name, value) in facts {
+                    put!(
+                        *out,
+                        "<dt>{}</dt><dd>{}</dd>\n",
+                        escape(name),
+                        escape(value)
+                    );
+                }
+                out.push_str("</dl>\n");
+            }
+            Item::Table(rows) => table(out, rows),
+            Item::Chart(chart) => out.push_str(&draw(chart)),
+        }
+    }
+    out.push_str("</section>\n");
+}
+
+fn table(out: &mut String, table: &Table) {
+    put!(
+        *out,
+        "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr>",
+        escape(&table.caption)
+    );
+    for column in &table.columns {
+        let class = if column.numeric { " class=\"n\"" } else { "" };
+        put!(
+            *out,
+            "<th scope=\"col\"{class}>{}</th>",
+            escape(&column.title)
+        );
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in &table.rows {
+        let first = row.first().is_some_and(|c| !c.text.is_empty());
+        out.push_str(if first {
+            "<tr class=\"first\">"
+        } else {
+            "<tr>"
+        });
+        for (column, value) in table.columns.iter().zip(row) {
+            cell(out, value, column.numeric);
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody>\n</table></div>\n");
+    for note in &table.notes {
+        put!(*out, "<p class=\"note\">{}</p>\n", prose(note));
+    }
+}
+
+fn cell(out: &mut String, cell: &Cell, numeric: bool) {
+    let class = if numeric { " class=\"n\"" } else { "" };
+    put!(*out, "<td{class}>");
+    let how = tone(cell.tone);
+    if how.is_empty() {
+        out.push_str(&escape(&cell.text));
+    } else {
+        put!(*out, "<span class=\"{how}\">{}</span>", escape(&cell.text));
+    }
+    if !cell.detail.is_empty() {
+        put!(*out, "<small>{}</small>", escape(&cell.detail));
+    }
+    out.push_str("</td>");
+}
+
+fn tone(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Care => "care",
+        Tone::Muted => "muted",
+        Tone::Same => "same",
+    }
+}

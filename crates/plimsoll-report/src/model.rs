@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a report says, as data: sentences, tables and charts without any markup.
+//!
+//! Invariant: texts are plain and unescaped; numbers in charts are in base units (seconds on time
+//! axes, nanoseconds for response times, bytes and operations per second).
+
+use plimsoll_core::comparison::Ratio;
+use plimsoll_core::num::round_u64;
+use plimsoll_core::units::{self, Nanos};
+
+/// A whole report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// What was measured.
+    pub title: String,
+    /// Which run, where and when.
+    pub subtitle: String,
+    /// The answer, sentence by sentence.
+    pub headline: Vec<Sentence>,
+    /// The rest, most wanted first.
+    pub sections: Vec<Section>,
+    /// Machine-readable results (JSON).
+    pub data: String,
+}
+
+/// How something is to be taken. Never the only carrier of a meaning: the text says it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    Plain,
+    /// Good news.
+    Good,
+    /// Bad news.
+    Bad,
+    /// To be read with care.
+    Care,
+    /// Of second rank.
+    Muted,
+    /// Two systems are the same for all that matters.
+    Same,
+}
+
+/// One part of the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    /// One or two words: the verdict.
+    pub mark: String,
+    /// How it is to be taken.
+    pub tone: Tone,
+    /// The statement.
+    pub text: String,
+    /// How sure it is, and what else there is to say.
+    pub detail: String,
+}
+
+/// A titled part of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// Under the heading, in one line; may be empty.
+    pub lead: String,
+    /// Whether the terminal leaves it to the page.
+    pub page_only: bool,
+    /// Whether it belongs to the answer itself, not to its grounds.
+    pub is_answer: bool,
+    /// What is in it.
+    pub items: Vec<Item>,
+}
+
+impl Section {
+    /// An empty section.
+    #[must_use]
+    pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
+        Section {
+            title: title.into(),
+            lead: lead.into(),
+            page_only: false,
+            is_answer: false,
+            items: Vec::new(),
+        }
+    }
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// A paragraph.
+    Text(String),
+    /// A sentence set apart.
+    Notice(Tone, String),
+    /// Names and values.
+    Facts(Vec<(String, String)>),
+    /// A table.
+    Table(Table),
+    /// A chart.
+    Chart(Chart),
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Heading, with the unit where cells have none.
+    pub title: String,
+    /// Whether cells are numbers, set flush right.
+    pub numeric: bool,
+    /// Whether it may be left out where there is little room.
+    pub secondary: bool,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The value.
+    pub text: String,
+    /// Its spread or its meaning, set smaller; may be empty.
+    pub detail: String,
+    /// How it is to be taken.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// A cell without detail.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Cell {
+            text: text.into(),
+            detail: String::new(),
+            tone: Tone::Plain,
+        }
+    }
+
+    /// The same with a detail.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// The same in another tone.
+    #[must_use]
+    pub fn tone(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+}
+
+/// A table. A row whose first cell is empty belongs to the row above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// Columns.
+    pub columns: Vec<Column>,
+    /// Rows, each as long as `columns`.
+    pub rows: Vec<Vec<Cell>>,
+    /// What a reader needs to read it.
+    pub notes: Vec<String>,
+}
+
+impl Table {
+    /// An empty table; a column title that starts with `#` marks a column of numbers, one
+    /// that starts with `~` (before the `#`) a secondary one.
+    #[must_use]
+    pub fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
+        let column = |title: &&str| Column {
+            title: title.trim_start_matches(['~', '#']).into(),
+            numeric: title.trim_start_matches('~').starts_with('#'),
+            secondary: title.starts_with('~'),
+        };
+        Table {
+            caption: caption.into(),
+            columns: columns.iter().map(column).collect(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chart {
+    /// Ratios with their intervals.
+    Forest(Forest),
+    /// Percentiles of response time.
+    Curves(Curves),
+    /// One dot per block.
+    Dots(Dots),
+    /// Values over the time of a trial.
+    Series(Series),
+}
+
+/// Which arm a mark belongs to: decides its colour and stroke.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ink {
+    /// Label of the arm.
+    pub name: String,
+    /// Number of the colour; a control has the colour of its arm.
+    pub colour: usize,
+    /// Whether it is a control, drawn hollow or dashed.
+    pub control: bool,
+}
+
+/// What a number of a chart measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Nanoseconds.
+    Duration,
+    /// Operations per second.
+    Rate,
+    /// Bytes per second.
+    Throughput,
+}
+
+impl Quantity {
+    /// A value with its unit.
+    #[must_use]
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Quantity::Duration => units::duration(Nanos(round_u64(value))),
+            Quantity::Rate => format!("{} ops/s", units::rate(value)),
+            Quantity::Throughput => units::throughput(value),
+        }
+    }
+
+    /// A value without the unit that a column heading or its neighbour gives.
+    #[must_use]
+    pub fn show_short(self, value: f64) -> String {
+        match self {
+            Quantity::Rate => units::rate(value),
+            _ => self.show(value),
+        }
+    }
+}
+
+/// Ratios to the base on a logarithmic axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forest {
+    /// Label of the base arm.
+    pub base: String,
+    /// Equivalence margin as a fraction.
+    pub margin: f64,
+    /// One per workload.
+    pub groups: Vec<ForestGroup>,
+}
+
+/// The ratios under one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestGroup {
+    /// Workload.
+    pub title: String,
+    /// Metric.
+    pub metric: String,
+    /// Whether a ratio above 1 is the better one.
+    pub more_is_better: bool,
+    /// Arms.
+    pub rows: Vec<ForestRow>,
+}
+
+/// One arm's ratio.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestRow {
+    /// Arm.
+    pub label: String,
+    /// Ratio and interval, when there is one.
+    pub ratio: Option<Ratio>,
+    /// As text.
+    pub text: String,
+    /// The verdict.
+    pub verdict: String,
+    /// How it is to be taken.
+    pub tone: Tone,
+    /// Whether it is the control.
+    pub control: bool,
+}
+
+/// Percentile curves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves {
+    /// What it shows.
+    pub title: String,
+    /// One per arm: (percentile as a share 0..1, nanoseconds), rising.
+    pub lines: Vec<(Ink, Vec<(f64, f64)>)>,
+}
+
+/// One dot per block, arms as rows, quantities as panels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dots {
+    /// What it shows.
+    pub title: String,
+    /// Rows.
+    pub arms: Vec<Ink>,
+    /// Panels.
+    pub panels: Vec<DotPanel>,
+}
+
+/// One quantity.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DotPanel {
+    /// Name of the quantity.
+    pub title: String,
+    /// Its unit.
+    pub quantity: Quantity,
+    /// For each arm, (block, value).
+    pub values: Vec<Vec<(u32, f64)>>,
+}
+
+/// Small multiples over time: one panel per arm, one thin line per block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What it shows.
+    pub title: String,
+    /// Unit of the values.
+    pub quantity: Quantity,
+    /// Whether the axis of values is logarithmic; a linear one starts at 0.
+    pub log: bool,
+    /// Panels, all with the same axes.
+    pub panels: Vec<SeriesPanel>,
+}
+
+/// One arm over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesPanel {
+    /// Arm.
+    pub ink: Ink,
+    /// For each block, (seconds, value).
+    pub blocks: Vec<(u32, Vec<(f64, f64)>)>,
+    /// Median over the blocks.
+    pub middle: Vec<(f64, f64)>,
+}

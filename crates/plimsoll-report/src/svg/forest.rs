@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ratios on a logarithmic axis: a mark per arm, its interval as a line, the margin as a band.
+
+use super::scale::{Scale, ratio_ticks};
+use super::{Anchor, Canvas, WIDTH, fit};
+use crate::model::{Forest, ForestGroup, ForestRow, Tone};
+use crate::words;
+
+const LEFT: f64 = 210.0;
+const RIGHT: f64 = 640.0;
+const ROW: f64 = 26.0;
+const HEAD: f64 = 30.0;
+
+pub(super) fn draw(forest: &Forest) -> String {
+    let scale = axis(forest);
+    let mut canvas = Canvas::new();
+    canvas.text((664.0, 14.0), Anchor::Start, "muted", "ratio (interval)");
+    canvas.text((WIDTH, 14.0), Anchor::End, "muted", "verdict");
+    let mut y = 8.0;
+    for group in &forest.groups {
+        y = draw_group(&mut canvas, forest, group, &scale, y);
+    }
+    canvas.line((LEFT, y), (RIGHT, y), "axis");
+    for (value, label) in ratio_ticks(scale.from, scale.to) {
+        let x = scale.at(value);
+        canvas.line((x, y), (x, y + 4.0), "axis");
+        canvas.text((x, y + 18.0), Anchor::Middle, "", &label);
+    }
+    let title = format!("ratio to {}, logarithmic", fit(&forest.base, 200.0));
+    let middle = f64::midpoint(LEFT, RIGHT);
+    canvas.text((middle, y + 38.0), Anchor::Middle, "muted", &title);
+    let caption = format!(
+        "Ratio to {} with its interval; the band is the margin of ±{} within which systems count \
+         as equivalent",
+        forest.base,
+        words::percent_whole(forest.margin)
+    );
+    canvas.finish(&caption, y + 44.0)
+}
+
+/// Wide enough for every interval, but not for ends that two noisy blocks can throw anywhere.
+fn axis(forest: &Forest) -> Scale {
+    let margin = 1.0 + forest.margin;
+    let (mut from, mut to) = (1.0 / margin.powi(2), margin.powi(2));
+    let rows = forest.groups.iter().flat_map(|g| &g.rows);
+    for ratio in rows.filter_map(|row| row.ratio) {
+        let estimate = ratio.estimate.clamp(0.001, 1_000.0);
+        from = from.min(ratio.low.max(estimate / 3.0));
+        to = to.max(ratio.high.min(estimate * 3.0));
+    }
+    let room = (to / from).powf(0.04);
+    Scale {
+        from: from / room,
+        to: to * room,
+        start: LEFT,
+        end: RIGHT,
+        log: true,
+    }
+}
+
+fn draw_group(
+    canvas: &mut Canvas,
+    forest: &Forest,
+    group: &ForestGroup,
+    scale: &Scale,
+    top: f64,
+) -> f64 {
+    let first = top + HEAD;
+    let height = ROW * group.rows.len() as f64;
+    canvas.text(
+        (0.0, first - 8.0),
+        Anchor::Start,
+        "strong",
+        &fit(&group.title, LEFT - 10.0),
+    );
+    let (left, right) = if group.more_is_better {
+        (String::new(), format!("more {} is better →", group.metric))
+    } else {
+        (format!("← less {} is better", group.metric), String::new())
+    };
+    canvas.text((LEFT, first - 8.0), Anchor::Start, "muted", &left);
+    canvas.text((RIGHT, first - 8.0), Anchor::End, "muted", &right);
+    let margin = 1.0 + forest.margin;
+    let (from, to) = (scale.at(1.0 / margin), scale.at(margin));
+    canvas.rect((from, first), (to - from, height), "band");
+    for (value, _) in ratio_ticks(scale.from, scale.to) {
+        let x = scale.at(value);
+        canvas.line((x, first), (x, first + height), "grid");
+    }
+    let one = scale.at(1.0);
+    canvas.line((one, first), (one, first + height), "axis");
+    for (i, row) in group.rows.iter().enumerate() {
+        draw_row(canvas, row, scale, first + ROW * (i as f64 + 0.5));
+    }
+    first + height + 6.0
+}
+
+fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &Scale, y: f64) {
+    let tone = tone_class(row.tone);
+    canvas.text(
+        (12.0, y + 4.0),
+        Anchor::Start,
+        "",
+        &fit(&row.label, LEFT - 24.0),
+    );
+    canvas.text((664.0, y + 4.0), Anchor::Start, "number", &row.text);
+    canvas.text(
+        (WIDTH, y + 4.0),
+        Anchor::End,
+        &format!("{tone} strong"),
+        &row.verdict,
+    );
+    let Some(ratio) = row.ratio else {
+        return;
+    };
+    let (low, high) = (scale.at(ratio.low), scale.at(ratio.high));
+    canvas.line((low, y), (high, y), &format!("whisker {tone}"));
+    for (end, inside, step) in [
+        (low, ratio.low >= scale.from, 5.0),
+        (high, ratio.high <= scale.to, -5.0),
+    ] {
+        let class = format!("cap {tone}");
+        if inside {
+            canvas.line((end, y - 4.5), (end, y + 4.5), &class);
+        } else {
+            // The interval goes on beyond the axis: an arrow head says so.
+            let head = [(end + step, y - 4.0), (end, y), (end + step, y + 4.0)];
+            canvas.path(&head, &class, "the interval goes on");
+        }
+    }
+    let hollow = if row.control { "hollow" } else { "solid" };
+    let title = format!("{}: {}, {}", row.label, row.text, row.verdict);
+    canvas.dot(
+        (scale.at(ratio.estimate), y),
+        5.0,
+        &format!("{hollow} {tone}"),
+        &title,
+    );
+}
+
+fn tone_class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Care => "care",
+        Tone::Muted => "muted",
+        Tone::Same => "same",
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The report for a terminal: the same sentences and tables, charts as far as characters go.
+//!
+//! Invariant: without colour, nothing but printable characters and line feeds is written, so that
+//! a name from outside cannot steer the terminal. Percentile curves are left to the page: the
+//! table below them has their values.
+
+mod charts;
+mod table;
+
+use crate::model::{Chart, Item, Report, Section, Sentence, Tone};
+
+/// The report as text for a terminal of this width (40 at least), ended by a line feed. With
+/// `answer_only`, the answer and what casts doubt on it; the rest is left to the page.
+#[must_use]
+pub fn terminal(report: &Report, width: usize, color: bool, answer_only: bool) -> String {
+    let mut page = Page {
+        out: String::new(),
+        width: width.max(40),
+        color,
+    };
+    let title = page.paint(Tone::Plain, true, &report.title);
+    page.line(&title);
+    page.wrapped(Tone::Muted, "", &report.subtitle);
+    if !report.headline.is_empty() {
+        page.line("");
+        report.headline.iter().for_each(|s| page.sentence(s));
+    }
+    let wanted = |s: &&Section| !s.page_only && (s.is_answer || !answer_only);
+    for section in report.sections.iter().filter(wanted) {
+        page.section(section);
+    }
+    page.out
+}
+
+/// Text in the making.
+struct Page {
+    out: String,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text.trim_end());
+        self.out.push('\n');
+    }
+
+    /// A word in its tone.
+    fn paint(&self, tone: Tone, bold: bool, text: &str) -> String {
+        let text = printable(text);
+        let code = match (bold, tone) {
+            (true, Tone::Plain) => "1",
+            (_, Tone::Good) => "34",
+            (_, Tone::Bad) => "31",
+            (_, Tone::Same) => "32",
+            (_, Tone::Care) => "33",
+            (_, Tone::Muted) => "2",
+            (false, Tone::Plain) => "",
+        };
+        if self.color && !code.is_empty() {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text
+        }
+    }
+
+    /// A paragraph, every line after `indent`.
+    fn wrapped(&mut self, tone: Tone, indent: &str, text: &str) {
+        let room = self.width.saturating_sub(indent.chars().count()).max(20);
+        for line in wrap(text, room) {
+            let painted = self.paint(tone, false, &line);
+            self.line(&format!("{indent}{painted}"));
+        }
+    }
+
+    fn sentence(&mut self, sentence: &Sentence) {
+        let mark = self.paint(sentence.tone, false, &format!("[{}]", sentence.mark));
+        self.line(&mark);
+        self.wrapped(Tone::Plain, "  ", &sentence.text);
+        self.wrapped(Tone::Muted, "  ", &sentence.detail);
+    }
+
+    fn section(&mut self, section: &Section) {
+        let title = printable(&section.title);
+        let rule = "─".repeat(self.width.saturating_sub(title.chars().count() + 4));
+        let title = self.paint(Tone::Plain, true, &title);
+        self.line("");
+        self.line(&format!("── {title} {rule}"));
+        if !section.lead.is_empty() {
+            self.wrapped(Tone::Muted, "", &section.lead);
+        }
+        for item in &section.items {
+            self.item(item);
+        }
+    }
+
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Text(text) => self.wrapped(Tone::Plain, "", text),
+            Item::Notice(tone, text) => {
+                let mark = match tone {
+                    Tone::Bad | Tone::Care => "! ",
+                    _ => "",
+                };
+                self.wrapped(*tone, "", &format!("{mark}{text}"));
+            }
+            Item::Facts(facts) => {
+                let names = facts.iter().map(|(name, _)| name.chars().count());
+                let name_width = names.max().unwrap_or(0);
+                for (name, value) in facts {
+                    let text = format!("{name:name_width$}  {value}");
+                    self.wrapped(Tone::Plain, "", &text);
+                }
+            }
+            Item::Table(table) => self.table(table),
+            Item::Chart(Chart::Forest(forest)) => self.forest(forest),
+            Item::Chart(Chart::Dots(dots)) => self.dots(dots),
+            Item::Chart(Chart::Series(series)) => self.series(series),
+            Item::Chart(Chart::Curves(_)) => {}
+        }
+    }
+}
+
+/// Control characters replaced, so that no name can move the cursor.
+fn printable(text: &str) -> String {
+    let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(safe).collect()
+}
+
+/// Words in lines of at most `width` characters; a longer word gets a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    // Several spaces are kept: they align the values of facts.
+    for word in text.split(' ') {
+        let length = line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && length > width {
+            lines.push(std::mem::take(&mut line));
+        } else if !line.is_empty() || !lines.is_empty() || word.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    let unindented = |l: String| l.trim_start().to_owned();
+    lines.into_iter().map(unindented).collect()
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables in characters: with ranges where they fit, without where they do not, and as records
+//! where even that is too wide.
+
+use super::{Page, printable};
+use crate::model::{Cell, Table, Tone};
+
+const GAP: usize = 2;
+
+impl Page {
+    pub(super) fn table(&mut self, table: &Table) {
+        self.line("");
+        let caption = self.paint(Tone::Plain, true, &table.caption);
+        self.line(&caption);
+        let full = |cell: &Cell| match cell.detail.as_str() {
+            "" => printable(&cell.text),
+            detail => printable(&format!("{} ({detail})", cell.text)),
+        };
+        let short = |cell: &Cell| printable(&cell.text);
+        if fits(table, &full, self.width) {
+            self.rows(table, &full);
+        } else if fits(table, &short, self.width) {
+            self.rows(table, &short);
+        } else {
+            let few = without_secondary(table);
+            if fits(&few, &short, self.width) {
+                self.rows(&few, &short);
+            } else {
+                self.records(table, &full);
+            }
+        }
+        for note in &table.notes {
+            self.wrapped(Tone::Muted, "", note);
+        }
+    }
+
+    fn rows(&mut self, table: &Table, text: &dyn Fn(&Cell) -> String) {
+        let widths = widths(table, text);
+        let pad = |text: &str, width: usize, numeric: bool| {
+            let fill = " ".repeat(width.saturating_sub(text.chars().count()));
+            if numeric {
+                format!("{fill}{text}")
+            } else {
+                format!("{text}{fill}")
+            }
+        };
+        let mut head = Vec::new();
+        for (column, width) in table.columns.iter().zip(&widths) {
+            let padded = pad(&printable(&column.title), *width, column.numeric);
+            head.push(self.paint(Tone::Muted, false, &padded));
+        }
+        self.line(&head.join(&" ".repeat(GAP)));
+        for row in &table.rows {
+            let mut line = Vec::new();
+            for ((cell, column), width) in row.iter().zip(&table.columns).zip(&widths) {
+                let padded = pad(&text(cell), *width, column.numeric);
+                line.push(self.paint(cell.tone, false, &padded));
+            }
+            self.line(&line.join(&" ".repeat(GAP)));
+        }
+    }
+
+    fn records(&mut self, table: &Table, text: &dyn Fn(&Cell) -> String) {
+        let names = table.columns.iter().map(|c| c.title.chars().count());
+        let name_width = names.max().unwrap_or(0);
+        for row in &table.rows {
+            for (cell, column) in row.iter().zip(&table.columns) {
+                let value = text(cell);
+                if !value.is_empty() {
+                    let value = self.paint(cell.tone, false, &value);
+                    self.line(&format!("  {:name_width$}  {value}", column.title));
+                }
+            }
+            self.line("");
+        }
+    }
+}
+
+/// The table with the columns that matter most.
+fn without_secondary(table: &Table) -> Table {
+    let mut few = table.clone();
+    let mut keep = table.columns.iter().map(|c| !c.secondary).cycle();
+    let mut kept = |_: &Cell| keep.next().unwrap_or(true);
+    // Every row is as long as `columns`, so the cycle starts anew with each.
+    few.rows.iter_mut().for_each(|row| row.retain(&mut kept));
+    few.columns.retain(|c| !c.secondary);
+    few
+}
+
+fn widths(table: &Table, text: &dyn Fn(&Cell) -> String) -> Vec<usize> {
+    let column = |(i, title): (usize, &str)| {
+        let cells = table.rows.iter().filter_map(|row| row.get(i));
+        let widest = cells.map(|cell| text(cell).chars().count()).max();
+        widest.unwrap_or(0).max(title.chars().count())
+    };
+    let titles = table.columns.iter().map(|c| c.title.as_str());
+    titles.enumerate().map(column).collect()
+}
+
+fn fits(table: &Table, text: &dyn Fn(&Cell) -> String, width: usize) -> bool {
+    let widths = widths(table, text);
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1) <= width
+}

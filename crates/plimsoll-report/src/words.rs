@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Numbers as words: ratios, percentages and spreads, said the same way everywhere.
+
+use plimsoll_core::comparison::{Comparison, Ratio, Verdict};
+use plimsoll_stats::Summary;
+
+use crate::model::{Cell, Quantity, Tone};
+
+/// A fraction as a percentage: `4.2 %`, `37 %`.
+pub(crate) fn percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    let places = usize::from(value.abs() < 9.95);
+    format!("{value:.places$} %")
+}
+
+/// Decimals that the width of the interval deserves.
+fn places(ratio: &Ratio) -> usize {
+    let width = ratio.high - ratio.low;
+    let by_width = if width >= 1.0 {
+        1
+    } else if width >= 0.04 {
+        2
+    } else {
+        3
+    };
+    // Two digits must remain of a small ratio.
+    if ratio.estimate < 0.1 { 3 } else { by_width }
+}
+
+/// The estimate as people read it: `3.12`.
+pub(crate) fn estimate(ratio: &Ratio) -> String {
+    bounded(ratio.estimate, places(ratio))
+}
+
+/// The interval: `2.80 to 3.48`.
+pub(crate) fn interval(ratio: &Ratio) -> String {
+    let places = places(ratio);
+    format!(
+        "{} to {}",
+        bounded(ratio.low, places),
+        bounded(ratio.high, places)
+    )
+}
+
+fn bounded(value: f64, places: usize) -> String {
+    if value > 1_000.0 {
+        "> 1000".into()
+    } else if value < 0.001 {
+        "< 0.001".into()
+    } else {
+        format!("{value:.places$}")
+    }
+}
+
+/// `5 blocks`, `1 block`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {noun}{plural}")
+}
+
+/// Mean with the range over blocks below it; `–` when there is nothing.
+pub(crate) fn spread(values: &[f64], quantity: Quantity) -> Cell {
+    let Some(summary) = Summary::of(values.iter().copied()) else {
+        return Cell::new("–").tone(Tone::Muted);
+    };
+    Cell::new(quantity.show_short(summary.mean)).detail(range(&summary, quantity))
+}
+
+/// Smallest to largest over blocks; empty for one block.
+pub(crate) fn range(summary: &Summary, quantity: Quantity) -> String {
+    if summary.count < 2 {
+        return String::new();
+    }
+    between(summary.min, summary.max, quantity)
+}
+
+/// `11.9–12.8 ms`; both ends with their unit where they differ in it.
+pub(crate) fn between(min: f64, max: f64, quantity: Quantity) -> String {
+    let (low, high) = (quantity.show_short(min), quantity.show_short(max));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
+        (None, None) => format!("{low}–{high}"),
+        _ => format!("{low} – {high}"),
+    }
+}
+
+/// How a comparison is to be taken.
+pub(crate) fn tone(row: &Comparison) -> Tone {
+    let more = row.ratio.is_some_and(|r| r.estimate > 1.0);
+    match row.verdict {
+        Verdict::Different if row.is_control => Tone::Bad,
+        Verdict::Different if more == row.metric.more_is_better() => Tone::Good,
+        Verdict::Different => Tone::Bad,
+        Verdict::Equivalent => Tone::Same,
+        Verdict::Inconclusive => Tone::Muted,
+    }
+}
+
+/// The verdict with its direction.
+pub(crate) fn verdict(row: &Comparison) -> String {
+    let word = row.verdict.name();
+    match (row.verdict, tone(row)) {
+        (Verdict::Different, Tone::Good) => format!("{word}: better"),
+        (Verdict::Different, _) if !row.is_control => format!("{word}: worse"),
+        _ => word.into(),
+    }
+}
+
+/// A fraction as a percentage without superfluous decimals: `95 %`, `2.5 %`.
+pub(crate) fn percent_whole(fraction: f64) -> String {
+    let text = format!("{:.1}", fraction * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a report must show, held against made-up results, and its exact text against snapshots.
+//!
+//! `UPDATE_SNAPSHOTS=1` writes the snapshots anew.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{Size, results};
+use plimsoll_core::event::Results;
+use plimsoll_report::{build, csv, html, terminal};
+
+const SMALL: Size = Size {
+    arms: 2,
+    workloads: 2,
+    blocks: 3,
+    seconds: 6,
+    busy: 0.2,
+};
+
+fn page(results: &Results) -> String {
+    html(&build(results))
+}
+
+fn text(results: &Results) -> String {
+    terminal(&build(results), 100, false, false)
+}
+
+fn snapshot(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/snapshots")
+        .join(name);
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, found).unwrap();
+        return;
+    }
+    let expect = std::fs::read_to_string(&path).unwrap();
+    let differs = found.lines().zip(expect.lines()).find(|(f, e)| f != e);
+    assert!(
+        found == expect,
+        "{name} changed, first at {differs:?}; look, then UPDATE_SNAPSHOTS=1"
+    );
+}
+
+#[test]
+fn the_reports_of_fixed_results_are_as_they_were() {
+    let results = results(SMALL);
+    snapshot("report.html", &page(&results));
+    snapshot("report.txt", &text(&results));
+    snapshot("report.csv", &csv(&results));
+}
+
+/// Checks that tags nest, and returns the text outside the data block and the style.
+fn assert_well_formed(page: &str) -> String {
+    let mut open: Vec<String> = Vec::new();
+    let mut outside = String::new();
+    let mut rest = page.strip_prefix("<!doctype html>").unwrap();
+    while let Some(start) = rest.find('<') {
+        outside.push_str(&rest[..start]);
+        let end = start + rest[start..].find('>').unwrap();
+        let tag = &rest[start + 1..end];
+        rest = &rest[end + 1..];
+        let name: String = tag
+            .trim_start_matches('/')
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric())
+            .collect();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop().as_deref(), Some(name.as_str()), "</{name}>");
+        } else if !tag.ends_with('/') {
+            open.push(name.clone());
+        }
+        if tag.matches('"').count() % 2 == 1 {
+            panic!("a quote is open in <{tag}>");
+        }
+        if !tag.starts_with('/') && (name == "script" || name == "style") {
+            let close = rest.find(&format!("</{name}>")).unwrap();
+            rest = &rest[close..];
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+    outside
+}
+
+fn data(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once("id=\"plimsoll-data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn the_page_is_well_formed_and_needs_nothing_from_elsewhere() {
+    for arms in [1, 2, 3] {
+        let page = page(&results(Size { arms, ..SMALL }));
+        assert_well_formed(&page);
+        let foreign = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        for word in ["http:", "https:", "src=", "@import", "url("] {
+            assert!(!foreign.contains(word), "{word}");
+        }
+        assert!(
+            !page.contains("NaN") && !page.contains("inf "),
+            "a bare non-number"
+        );
+        assert_eq!(
+            data(&page)["trials"].as_array().unwrap().len(),
+            if arms == 1 { 6 } else { (arms + 1) * 6 }
+        );
+    }
+}
+
+#[test]
+fn names_from_outside_cannot_become_markup() {
+    let mut results = results(SMALL);
+    let evil = "</script><script>alert('x')</script>";
+    results.manifest.arms[0].name = evil.into();
+    results.manifest.arms[1].control_of = Some(evil.into());
+    results.warnings[0].text = "\u{1b}[2Jgone & <b>".into();
+    for trial in &mut results.trials {
+        if trial.trial.arm == "local" {
+            trial.trial.arm = evil.into();
+        }
+    }
+    results.comparisons.clear();
+    let page = page(&results);
+    assert_well_formed(&page);
+    assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"));
+    assert_eq!(data(&page)["arms"][0]["name"], evil);
+    assert!(!text(&results).contains('\u{1b}'));
+}
+
+#[test]
+fn a_killed_run_says_so_and_shows_what_was_finished() {
+    let mut results = results(SMALL);
+    results.complete = false;
+    results.comparisons.clear();
+    let last = results.trials.pop().unwrap();
+    results.trials.last_mut().unwrap().interrupted = true;
+    for found in [text(&results), assert_well_formed(&page(&results))] {
+        assert!(found.contains("This run is incomplete"));
+        assert!(
+            found.contains("16 of 18 trials ended as planned"),
+            "{found}"
+        );
+        let cut = format!("at place {} of the order, after 6 s", last.trial.place + 1);
+        assert!(found.contains(&cut) && found.contains("Stopped by the user"));
+        assert!(found.contains("Verdict by workload and system"));
+    }
+}
+
+#[test]
+fn a_run_of_nothing_is_still_a_report() {
+    let mut results = results(Size { arms: 1, ..SMALL });
+    results.complete = false;
+    results.trials.clear();
+    results.intervals.clear();
+    assert_well_formed(&page(&results));
+    assert!(text(&results).contains("0 of 6 trials"));
+}
+
+#[test]
+fn one_system_is_measured_and_not_judged() {
+    let results = results(Size {
+        arms: 1,
+        blocks: 1,
+        ..SMALL
+    });
+    let text = text(&results);
+    assert!(text.contains("[measured]") && text.contains("one system, so no verdict"));
+    assert!(!text.contains("Verdict by workload"), "{text}");
+}
+
+#[test]
+fn unsupported_percentiles_are_withheld_with_a_reason() {
+    let results = results(Size {
+        arms: 1,
+        blocks: 1,
+        seconds: 2,
+        busy: 0.05,
+        workloads: 1,
+    });
+    let text = text(&results);
+    assert!(
+        text.contains("too few operations for a 95 % interval"),
+        "{text}"
+    );
+    assert!(csv(&results).contains(",,"), "an empty field");
+}
+
+#[test]
+fn failures_stand_out() {
+    let mut results = results(Size { arms: 3, ..SMALL });
+    assert!(text(&results).contains("FAIL 2/3"));
+    for trial in &mut results.trials {
+        for stats in trial.stats.0.values_mut() {
+            stats.lag = stats.response.clone();
+        }
+        trial.generator.not_submitted = 7;
+    }
+    assert!(text(&results).contains("not the storage, was the bottleneck"));
+}
+
+#[test]
+fn lines_keep_to_the_width_of_the_terminal() {
+    let report = build(&results(Size { arms: 3, ..SMALL }));
+    for width in [80, 120, 200] {
+        let long = terminal(&report, width, false, false);
+        let long: Vec<&str> = long.lines().filter(|l| l.chars().count() > width).collect();
+        assert!(long.is_empty(), "{width}: {long:#?}");
+    }
+    assert!(terminal(&report, 100, true, false).contains("\u{1b}[1m"));
+}
+
+#[test]
+fn a_large_run_is_a_small_page() {
+    let size = Size {
+        arms: 9,
+        workloads: 1,
+        blocks: 10,
+        seconds: 60,
+        busy: 0.1,
+    };
+    let bytes = page(&results(size)).len();
+    assert!(bytes < 1_500_000, "{bytes}");
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From values per block to a verdict.
+//!
+//! The rule, fixed before the first block and never widened afterwards:
+//! * *equivalent* when the (1 - 2α) interval of the ratio lies within the margin (two one-sided
+//!   tests; α = 1 - confidence, so 90 % for a confidence of 95 %);
+//! * else *different* when the interval of the policy's confidence excludes 1 and the estimate lies
+//!   beyond the noise floor;
+//! * else *inconclusive* (also when the control alone differs by more than the margin), with the reason and the blocks that would settle it.
+//!
+//! The noise floor is the largest effect that the control's interval admits between two entries of
+//! one system. On logarithms, so that ×1.1 and ×1/1.1 are the same effect:
+//! exp(max(|ln low|, |ln high|)) - 1. Confidence holds per comparison: nothing is corrected for
+//! several arms, so of 20 arms without a difference one interval is expected to miss 1.
+
+use plimsoll_core::comparison::{Comparison, Metric, Policy, Verdict};
+use plimsoll_core::event::{Manifest, TrialResult};
+use plimsoll_core::num::saturating_u32;
+
+use crate::paired::Paired;
+use crate::power::{BLOCKS_MAX, POWER, Test, fewest_blocks};
+use crate::summary::{geometric_mean, is_usable};
+
+/// What one arm measured under one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArmValues {
+    /// Label of the arm.
+    pub name: String,
+    /// Label of the arm whose second entry this is (the A/A control).
+    pub control_of: Option<String>,
+    /// The metric by block number; `None` where the block has no value.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Every comparison that the trials of a run allow, workload by workload.
+///
+/// Trials cut short by the user, and those with failed operations, are left out. When a trial was repeated in a block, the last
+/// result counts.
+#[must_use]
+pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for entry in &manifest.entries {
+        let metric = entry.workload.metric();
+        let values = |arm: &str, block: u32| {
+            let found = trials.iter().rev().find(|t| {
+                // Failing is fast: a trial with failed operations says nothing of speed.
+                !t.interrupted
+                    && t.stats.errors() == 0
+                    && t.trial.block == block
+                    && t.trial.arm == arm
+                    && t.trial.workload == entry.label
+            });
+            found.map(|t| t.value(metric))
+        };
+        let arms: Vec<ArmValues> = manifest
+            .arms
+            .iter()
+            .map(|arm| ArmValues {
+                name: arm.name.clone(),
+                control_of: arm.control_of.clone(),
+                values: (0..manifest.blocks).map(|b| values(&arm.name, b)).collect(),
+            })
+            .collect();
+        all.extend(compare(&entry.label, metric, &arms, &manifest.policy));
+    }
+    all
+}
+
+/// Holds every arm against the first one that is not a control, and every control against the
+/// arm it is the second entry of. Empty when there is nothing to compare.
+///
+/// A confidence outside 0.5..=0.9999 is taken as the nearer end.
+#[must_use]
+pub fn compare(
+    workload: &str,
+    metric: Metric,
+    arms: &[ArmValues],
+    policy: &Policy,
+) -> Vec<Comparison> {
+    let Some(base) = arms.iter().find(|arm| arm.control_of.is_none()) else {
+        return Vec::new();
+    };
+    let policy = Policy {
+        confidence: policy.confidence.clamp(0.5, 0.9999),
+        margin: policy.margin,
+    };
+    let own = |arm: &ArmValues| {
+        let name = arm.control_of.as_ref();
+        arms.iter()
+            .find(|other| Some(&other.name) == name)
+            .unwrap_or(base)
+            .clone()
+    };
+    // With several controls the noisiest one speaks.
+    let control = arms
+        .iter()
+        .filter(|arm| arm.control_of.is_some())
+        .filter_map(|arm| Paired::of(&Pairs::of(&own(arm), arm).logs))
+        .max_by(|a, b| {
+            let admitted = |p: &Paired| p.largest_admitted(policy.confidence);
+            admitted(a).total_cmp(&admitted(b))
+        });
+    let judge = Judge { policy, control };
+    let others = arms.iter().filter(|arm| arm.name != base.name);
+    others
+        .map(|arm| judge.comparison(workload, metric, &own(arm), arm))
+        .collect()
+}
+
+/// The blocks in which both arms have a usable value.
+struct Pairs {
+    logs: Vec<f64>,
+    base: Vec<f64>,
+    arm: Vec<f64>,
+    /// Blocks with a value in both arms of which one has no logarithm (zero, not a number).
+    unusable: usize,
+}
+
+impl Pairs {
+    fn of(base: &ArmValues, arm: &ArmValues) -> Pairs {
+        let both = base.values.iter().zip(&arm.values);
+        let both: Vec<(f64, f64)> = both.filter_map(|(b, a)| Some(((*b)?, (*a)?))).collect();
+        let usable: Vec<&(f64, f64)> = both
+            .iter()
+            .filter(|(b, a)| is_usable(*b) && is_usable(*a))
+            .collect();
+        Pairs {
+            logs: usable.iter().map(|(b, a)| (a / b).ln()).collect(),
+            base: usable.iter().map(|(b, _)| *b).collect(),
+            arm: usable.iter().map(|(_, a)| *a).collect(),
+            unusable: both.len() - usable.len(),
+        }
+    }
+}
+
+/// The policy and what the control says of the lab.
+struct Judge {
+    policy: Policy,
+    control: Option<Paired>,
+}
+
+impl Judge {
+    fn comparison(
+        &self,
+        workload: &str,
+        metric: Metric,
+        base: &ArmValues,
+        arm: &ArmValues,
+    ) -> Comparison {
+        let pairs = Pairs::of(base, arm);
+        let is_control = arm.control_of.is_some();
+        let mut row = Comparison {
+            workload: workload.into(),
+            arm: arm.name.clone(),
+            base: base.name.clone(),
+            is_control,
+            metric,
+            base_value: geometric_mean(pairs.base.iter().copied()),
+            arm_value: geometric_mean(pairs.arm.iter().copied()),
+            blocks: saturating_u32(pairs.logs.len() as u64),
+            ratio: None,
+            verdict: Verdict::Inconclusive,
+            reason: "needs at least two blocks in which both arms have a value".into(),
+            detectable: None,
+            noise_floor: self.control.map(|_| self.floor().exp_m1()),
+            blocks_needed: None,
+        };
+        if pairs.logs.is_empty() {
+            // Nothing is shared, so each arm can only speak for itself.
+            row.base_value = geometric_mean(base.values.iter().flatten().copied());
+            row.arm_value = geometric_mean(arm.values.iter().flatten().copied());
+        }
+        if let Some(paired) = Paired::of(&pairs.logs) {
+            self.decide(&mut row, &paired);
+        } else {
+            row.blocks_needed = Some(2);
+        }
+        if pairs.unusable > 0 {
+            let lost = format!(
+                "{} {} left out because a value was zero or not a number",
+                pairs.unusable,
+                if pairs.unusable == 1 {
+                    "block was"
+                } else {
+                    "blocks were"
+                },
+            );
+            row.reason = joined(&row.reason, &lost);
+        }
+        row
+    }
+
+    fn decide(&self, row: &mut Comparison, paired: &Paired) {
+        let confidence = self.policy.confidence;
+        let ratio = paired.ratio(confidence);
+        row.ratio = Some(ratio);
+        let test = Test {
+            deviation: paired.deviation,
+            confidence,
+            floor: if row.is_control { 0.0 } else { self.floor() },
+        };
+        row.detectable = test.detectable_fraction(paired.blocks);
+        let margin = self.margin();
+        let equivalent = paired.largest_admitted(2.0 * confidence - 1.0) <= margin;
+        let distinct = ratio.low > 1.0 || ratio.high < 1.0;
+        let lost = !row.is_control && self.control_exceeds_margin();
+        row.verdict = match (equivalent, distinct) {
+            (true, _) if lost => Verdict::Inconclusive,
+            (true, _) => Verdict::Equivalent,
+            (false, true) if paired.mean.abs() > test.floor => Verdict::Different,
+            _ => Verdict::Inconclusive,
+        };
+        row.reason = match row.verdict {
+            Verdict::Equivalent if distinct => format!(
+                "a difference of {} is measurable, but it is within the margin of {}",
+                percent(paired.mean.abs().exp_m1()),
+                plain(self.policy.margin),
+            ),
+            Verdict::Equivalent => String::new(),
+            Verdict::Different => self.different(row.is_control),
+            Verdict::Inconclusive if equivalent => {
+                "it lies within the margin, but the control does not: two entries of one system \
+                 differ by more, so order or drift effects are at work"
+                    .into()
+            }
+            Verdict::Inconclusive => {
+                let needed = self.blocks_needed(row.is_control, paired);
+                row.blocks_needed = needed.map(|n| saturating_u32(n as u64));
+                self.inconclusive(paired, distinct, needed)
+            }
+        };
+    }
+
+    fn different(&self, is_control: bool) -> String {
+        let confidence = self.policy.confidence;
+        let control_is_off = |c: &Paired| c.mean.abs() > c.half_width(confidence);
+        if is_control {
+            "the lab cannot tell itself apart: two entries of one system differ, so order or \
+             drift effects are at work"
+                .into()
+        } else if self.control.is_none() {
+            "no control has two blocks, so the noise floor is unknown".into()
+        } else if self.control.as_ref().is_some_and(control_is_off) {
+            "the control differs too, though by less: order or drift effects are at work".into()
+        } else {
+            String::new()
+        }
+    }
+
+    fn inconclusive(&self, paired: &Paired, distinct: bool, needed: Option<usize>) -> String {
+        let what = if distinct {
+            format!(
+                "the effect of {} is within the noise floor of {}",
+                percent(paired.mean.abs().exp_m1()),
+                percent(self.floor().exp_m1()),
+            )
+        } else {
+            format!(
+                "the interval includes no difference and reaches beyond the margin of {}",
+                plain(self.policy.margin),
+            )
+        };
+        let settle = match needed {
+            Some(n) => format!("about {n} blocks would settle it"),
+            None => format!("more than {BLOCKS_MAX} blocks would be needed"),
+        };
+        joined(&what, &settle)
+    }
+
+    /// Blocks with which this very effect and spread would get either verdict with 80 % power.
+    /// The control's interval shrinks with more blocks, and the noise floor with it.
+    fn blocks_needed(&self, is_control: bool, paired: &Paired) -> Option<usize> {
+        let effect = paired.mean.abs();
+        let reached = |blocks: usize| {
+            let projected = |control: &Paired| {
+                Paired { blocks, ..*control }.largest_admitted(self.policy.confidence)
+            };
+            let floor = self.control.as_ref().map_or(0.0, projected);
+            let test = Test {
+                deviation: paired.deviation,
+                confidence: self.policy.confidence,
+                floor: if is_control { 0.0 } else { floor },
+            };
+            test.power(effect, blocks) >= POWER
+                || test.equivalence_power(effect, self.margin(), blocks) >= POWER
+        };
+        fewest_blocks(paired.blocks + 1, reached)
+    }
+
+    /// Whether the control shows, with confidence, a difference beyond the margin.
+    fn control_exceeds_margin(&self) -> bool {
+        let beyond =
+            |c: &Paired| c.mean.abs() - c.half_width(self.policy.confidence) > self.margin();
+        self.control.as_ref().is_some_and(beyond)
+    }
+
+    /// In logarithms.
+    fn floor(&self) -> f64 {
+        let admitted = |c: &Paired| c.largest_admitted(self.policy.confidence);
+        self.control.as_ref().map_or(0.0, admitted)
+    }
+
+    /// In logarithms; a margin that is not positive makes nothing equivalent.
+    fn margin(&self) -> f64 {
+        self.policy.margin.max(0.0).ln_1p()
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    let places = usize::from(value < 9.95);
+    format!("{value:.places$} %")
+}
+
+/// Without superfluous decimals: the margin is a chosen number.
+fn plain(fraction: f64) -> String {
+    let text = format!("{:.1}", fraction * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn joined(first: &str, second: &str) -> String {
+    if first.is_empty() {
+        second.into()
+    } else {
+        format!("{first}; {second}")
+    }
+}

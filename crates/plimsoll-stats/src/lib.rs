@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Numbers: tests, intervals, verdicts. No I/O, no unsafe.
+//!
+//! The unit of analysis is the trial: a million operations of one trial are one observation.
+//! Arms are compared within blocks, on logarithms, so that an effect is a ratio and a drift of
+//! the machine from block to block cancels. Nothing here looks at a clock, a file or the
+//! environment, and nothing here decides how results are shown.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod paired;
+pub mod power;
+pub mod student;
+pub mod summary;
+
+pub use compare::{ArmValues, compare, compare_all};
+pub use summary::Summary;

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recorded columns onto one grid of cells.
+//!
+//! The grid is that of the read counter. A logger may have written the other counters in another
+//! record, milliseconds or whole intervals apart; their running sums are then interpolated at the
+//! grid's edges, which is exact where the edges agree. A cell in which any of the four counters
+//! has no counted interval for more than a tenth of its time is dropped.
+
+use plimsoll_core::model::{Cell, Load};
+use plimsoll_core::num::round_u64;
+use plimsoll_core::units::Nanos;
+
+use crate::series::{Column, DiskMetric, DiskSeries, Interval};
+
+/// The four counters without which there are no cells.
+pub(crate) const NEEDED: [DiskMetric; 4] = [
+    DiskMetric::Reads,
+    DiskMetric::Writes,
+    DiskMetric::ReadBytes,
+    DiskMetric::WriteBytes,
+];
+
+/// Largest share of a cell for which a counter may be unknown: a logger's groups are milliseconds
+/// apart, a missing interval is the whole cell.
+const UNKNOWN_SHARE_MAX: f64 = 0.1;
+/// More operations or bytes per second than any disk; a counter that jumps so far is damaged.
+const OPS_PER_S_MAX: f64 = 1e9;
+const BYTES_PER_S_MAX: f64 = 1e14;
+
+/// Cells and what became of the rest.
+#[derive(Debug, Default)]
+pub(crate) struct Cells {
+    pub(crate) cells: Vec<Cell>,
+    /// Intervals left out for gaps, resets or wraps.
+    pub(crate) dropped: u64,
+    /// Of these, those in which a counter rose by more than any disk can do.
+    pub(crate) implausible: u64,
+}
+
+/// The series on the grid of its read counter, or the name of the counter that is missing.
+pub(crate) fn cells(series: &DiskSeries) -> Result<Cells, &'static str> {
+    let column = |metric: DiskMetric| series.column(metric).ok_or(metric.pcp_name());
+    let [reads, writes, read_bytes, write_bytes] = NEEDED;
+    let grid = column(reads)?;
+    let mut others = [
+        Walk::of(column(writes)?),
+        Walk::of(column(read_bytes)?),
+        Walk::of(column(write_bytes)?),
+    ];
+    // Fractions of an operation at interpolated edges are carried on, not rounded away.
+    let mut owed = [0.0; 3];
+    let mut result = Cells::default();
+    for interval in &grid.intervals {
+        let rises = [0, 1, 2].map(|i: usize| others[i].rise(interval));
+        let (true, [Some(writes), Some(read_bytes), Some(write_bytes)]) =
+            (interval.is_kept(), rises)
+        else {
+            result.dropped += 1;
+            continue;
+        };
+        let seconds = interval.seconds();
+        let ops = interval.difference.max(writes);
+        let bytes = read_bytes.max(write_bytes);
+        if ops > OPS_PER_S_MAX * seconds || bytes > BYTES_PER_S_MAX * seconds {
+            result.dropped += 1;
+            result.implausible += 1;
+            continue;
+        }
+        let mut whole = |i: usize, rise: f64| {
+            let count = round_u64(owed[i] + rise);
+            owed[i] += rise - count as f64;
+            count
+        };
+        result.cells.push(Cell {
+            length: Nanos(interval.to_unix_ns - interval.from_unix_ns),
+            read: Load {
+                ops: round_u64(interval.difference),
+                bytes: whole(1, read_bytes),
+            },
+            write: Load {
+                ops: whole(0, writes),
+                bytes: whole(2, write_bytes),
+            },
+        });
+    }
+    Ok(result)
+}
+
+/// A column read from front to back in step with the grid.
+struct Walk<'a> {
+    intervals: &'a [Interval],
+    next: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn of(column: &'a Column) -> Self {
+        Walk {
+            intervals: &column.intervals,
+            next: 0,
+        }
+    }
+
+    /// How much the column rose during `cell`; `None` when that is unknown for too much of it.
+    fn rise(&mut self, cell: &Interval) -> Option<f64> {
+        let (mut rise, mut known_ns) = (0.0, 0u64);
+        while let Some(interval) = self.intervals.get(self.next) {
+            let from = interval.from_unix_ns.max(cell.from_unix_ns);
+            let to = interval.to_unix_ns.min(cell.to_unix_ns);
+            let overlap_ns = to.saturating_sub(from);
+            if overlap_ns > 0 && interval.is_kept() {
+                let length_ns = interval.to_unix_ns - interval.from_unix_ns;
+                rise += if overlap_ns == length_ns {
+                    interval.difference
+                } else {
+                    interval.difference * (overlap_ns as f64 / length_ns as f64)
+                };
+                known_ns += overlap_ns;
+            }
+            if interval.to_unix_ns > cell.to_unix_ns {
+                break;
+            }
+            self.next += 1;
+        }
+        let unknown = 1.0 - known_ns as f64 / (cell.to_unix_ns - cell.from_unix_ns) as f64;
+        (unknown <= UNKNOWN_SHARE_MAX).then_some(rise)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::Verdict;
+
+    fn column(metric: DiskMetric, edges_s: &[f64], rises: &[f64]) -> Column {
+        let interval = |(edge, rise): (&[f64], &f64)| Interval {
+            from_unix_ns: round_u64(edge[0] * 1e9),
+            to_unix_ns: round_u64(edge[1] * 1e9),
+            difference: rise.max(0.0),
+            verdict: if *rise < 0.0 {
+                Verdict::Gap
+            } else {
+                Verdict::Kept
+            },
+        };
+        Column {
+            metric,
+            intervals: edges_s.windows(2).zip(rises).map(interval).collect(),
+            samples: Vec::new(),
+        }
+    }
+
+    fn series(columns: Vec<Column>) -> DiskSeries {
+        DiskSeries {
+            disk: "d".into(),
+            columns,
+            damage: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn counters_on_another_grid_are_interpolated_and_nothing_is_lost() {
+        let edges = [0.0, 10.0, 20.0, 30.0];
+        let shifted = [0.005, 15.005, 30.005];
+        let found = cells(&series(vec![
+            column(DiskMetric::Reads, &edges, &[10.0, 20.0, 30.0]),
+            column(DiskMetric::Writes, &shifted, &[30.0, 60.0]),
+            column(DiskMetric::ReadBytes, &edges, &[1e4, 2e4, 3e4]),
+            column(DiskMetric::WriteBytes, &shifted, &[3e5, 6e5]),
+        ]))
+        .unwrap();
+        let writes: Vec<u64> = found.cells.iter().map(|c| c.write.ops).collect();
+        assert_eq!(writes, [20, 30, 40]);
+        assert_eq!(
+            found.cells[2].read,
+            Load {
+                ops: 30,
+                bytes: 30_000
+            }
+        );
+        assert_eq!(found.dropped, 0);
+    }
+
+    #[test]
+    fn a_gap_in_any_counter_drops_the_cell_and_a_missing_counter_is_named() {
+        let edges = [0.0, 10.0, 20.0, 30.0];
+        let good = [1.0, 1.0, 1.0];
+        let mut all = series(vec![
+            column(DiskMetric::Reads, &edges, &good),
+            column(DiskMetric::Writes, &edges, &good),
+            column(DiskMetric::ReadBytes, &edges, &[512.0, -1.0, 512.0]),
+            column(DiskMetric::WriteBytes, &edges, &[512.0, 512.0, 1e30]),
+        ]);
+        let found = cells(&all).unwrap();
+        assert_eq!((found.cells.len(), found.dropped), (1, 2));
+        assert_eq!(found.implausible, 1);
+        all.columns.pop();
+        assert_eq!(cells(&all).unwrap_err(), "disk.dev.write_bytes");
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong with a recording, said to the person at the terminal.
+//!
+//! Every message completes "failed to …" and names the file or object and what to do about it.
+//! Damage behind which something was still readable is not an error but a [`Damage`] note.
+
+use std::fmt;
+use std::io;
+
+/// The first place where a recording is not readable. What could be read is kept: everything
+/// before it, and nothing that would have to be guessed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: String,
+    /// Byte offset of the damaged record in the file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Damage { file, offset, what } = self;
+        write!(
+            f,
+            "{file} is damaged at byte {offset}: {what}; what could be read was kept"
+        )
+    }
+}
+
+/// Why a recording could not be read or fitted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The system refused to give a file's bytes.
+    #[error("read {file}: {source}")]
+    Read {
+        /// The file or folder.
+        file: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// No archive has this name.
+    #[error(
+        "find a PCP archive at {path}: there is no {path}.meta; give the archive's base name or \
+         one of its files (.0, .meta, .index)"
+    )]
+    NoArchive {
+        /// What was asked for.
+        path: String,
+    },
+    /// The metadata is there but no volume with data.
+    #[error("open the PCP archive {base}: there is no data volume {base}.0")]
+    NoVolume {
+        /// Base name of the archive.
+        base: String,
+    },
+    /// Larger than this reader holds in memory.
+    #[error(
+        "read {file}: the archive is larger than {limit_bytes} bytes; cut out the wanted hours \
+         first (pmlogextract -S -T)"
+    )]
+    TooLarge {
+        /// The file that passed the limit.
+        file: String,
+        /// The limit for all files of an archive together.
+        limit_bytes: u64,
+    },
+    /// Compressed with a general-purpose packer.
+    #[error("read {file}: compressed archives cannot be read yet; unpack it first")]
+    Compressed {
+        /// The packed file.
+        file: String,
+    },
+    /// A version of the format that is not read.
+    #[error("read {file}: version {version} archives cannot be read yet; version 2 can")]
+    Version {
+        /// The file.
+        file: String,
+        /// The version its label states.
+        version: u8,
+    },
+    /// The bytes are not what they should be, and nothing could be kept.
+    #[error("read {file} at byte {offset}: {what}")]
+    Format {
+        /// The file.
+        file: String,
+        /// Byte offset in it.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The disk is not in the recording.
+    #[error("find disk '{disk}' in {recording}: {}", list_of(disks))]
+    NoDisk {
+        /// What was asked for.
+        disk: String,
+        /// The recording.
+        recording: String,
+        /// The disks it has.
+        disks: Vec<String>,
+    },
+    /// A metric without which nothing can be fitted was not recorded.
+    #[error(
+        "fit disk '{disk}' of {recording}: {metric} was not recorded for it; log disk.dev.read, \
+         write, read_bytes and write_bytes"
+    )]
+    NoMetric {
+        /// The metric's name.
+        metric: &'static str,
+        /// The disk.
+        disk: String,
+        /// The recording.
+        recording: String,
+    },
+    /// A time as typed could not be understood.
+    #[error("understand the time '{text}': {reason}; give 11:00 or 2010-07-14 11:00:00")]
+    Time {
+        /// What was typed.
+        text: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The window is not inside the recording.
+    #[error("use the window {window}: {recording} goes from {from} to {to} (zone {zone})")]
+    Outside {
+        /// The window as asked for.
+        window: String,
+        /// The recording.
+        recording: String,
+        /// First instant of the recording in its own time zone.
+        from: String,
+        /// Last instant of the recording in its own time zone.
+        to: String,
+        /// The recording's time zone.
+        zone: String,
+    },
+    /// Too little is left to fit.
+    #[error(
+        "fit disk '{disk}' of {recording}: {kept} intervals are usable and {dropped} were dropped; \
+         at least {needed} are needed, so choose a longer window"
+    )]
+    TooFew {
+        /// The disk.
+        disk: String,
+        /// The recording.
+        recording: String,
+        /// Usable intervals.
+        kept: u64,
+        /// Intervals dropped for gaps, resets or wraps.
+        dropped: u64,
+        /// The least that can be fitted.
+        needed: u64,
+    },
+    /// The working set cannot hold the largest transfer.
+    #[error(
+        "fit with a working set of {bytes} bytes: the largest transfer needs {needed} bytes; give \
+         a larger one"
+    )]
+    WorkingSet {
+        /// What was asked for.
+        bytes: u64,
+        /// The least that works.
+        needed: u64,
+    },
+    /// The recorded intervals do not make a model.
+    #[error("fit disk '{disk}' of {recording}: {reason}")]
+    Envelope {
+        /// The disk.
+        disk: String,
+        /// The recording.
+        recording: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// At most this many disks are listed in a message: it must stay readable on a large host.
+const LISTED_MAX: usize = 40;
+
+fn list_of(disks: &[String]) -> String {
+    if disks.is_empty() {
+        return "the recording has no disks (no disk.dev metrics)".into();
+    }
+    let shown: Vec<&str> = disks.iter().take(LISTED_MAX).map(String::as_str).collect();
+    let more = disks.len() - shown.len();
+    let rest = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("it has {}{rest}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_complete_failed_to_and_name_the_way_out() {
+        let error = TraceError::NoDisk {
+            disk: "sdz".into(),
+            recording: "nas".into(),
+            disks: vec!["sda".into(), "sdb".into()],
+        };
+        assert_eq!(error.to_string(), "find disk 'sdz' in nas: it has sda, sdb");
+        let error = TraceError::Version {
+            file: "a.0".into(),
+            version: 3,
+        };
+        assert!(
+            error
+                .to_string()
+                .contains("version 3 archives cannot be read yet")
+        );
+    }
+}

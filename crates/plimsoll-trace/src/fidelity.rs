@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The load a model submitted, held against the recording, with a gate for every line.
+//!
+//! The gates are those of a model fitted from counters: what the counters say must come back.
+//! What they cannot say (sizes around their mean, offsets) has no line here.
+
+use plimsoll_core::model::{Bursts, Cell, Direction, Fidelity};
+use plimsoll_core::num::{ratio, round_u64};
+
+use crate::binned::{autocorrelation, idc, ks_distance, quantile, sorted};
+use crate::bursts::{Grid, median_length_s};
+
+/// Mean rates and sizes: the envelope is copied, so anything above rounding is a mistake.
+const MEAN_GATE: f64 = 0.01;
+/// Distance of the distributions of interval rates. Chance alone allows 0.088 between independent
+/// samples of 480 intervals; a copied envelope stays below.
+const KS_GATE: f64 = 0.05;
+const P95_GATE: f64 = 0.03;
+const MAX_GATE: f64 = 0.05;
+/// Burstiness: a ratio of 0.9 to 1.1.
+const IDC_GATE: f64 = 0.10;
+/// Periodicity: difference of autocorrelations.
+const PERIOD_GATE: f64 = 0.05;
+const BURST_SHARE_GATE: f64 = 0.10;
+/// Scales of burstiness, in intervals.
+const IDC_SCALES: [usize; 4] = [1, 4, 16, 64];
+/// Fewer groups give a variance that says nothing.
+const IDC_GROUPS_MIN: usize = 8;
+/// Fewer intervals have no distribution worth comparing.
+const INTERVALS_MIN: usize = 8;
+
+/// Compares what was submitted with what was recorded, cell by cell of the same lengths, per
+/// direction: mean rates and size, distribution of the interval rates, burstiness at several
+/// scales, and the bursts that were found. A direction in which nothing was recorded gets one
+/// line, that nothing was submitted.
+#[must_use]
+pub fn fidelity(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec<Fidelity> {
+    let mut lines = Vec::new();
+    for direction in Direction::BOTH {
+        let found = bursts.iter().find(|b| b.direction == direction);
+        let pair = Pair {
+            direction,
+            recorded,
+            submitted,
+        };
+        pair.means(&mut lines);
+        if pair.recorded_ops() > 0.0 && recorded.len() >= INTERVALS_MIN {
+            pair.distribution(&mut lines);
+            pair.burstiness(&mut lines);
+            if let Some(found) = found {
+                pair.bursts(found, &mut lines);
+            }
+        }
+    }
+    lines
+}
+
+struct Pair<'a> {
+    direction: Direction,
+    recorded: &'a [Cell],
+    submitted: &'a [Cell],
+}
+
+/// Operations, bytes and seconds of a direction.
+fn totals(cells: &[Cell], direction: Direction) -> (f64, f64, f64) {
+    cells.iter().fold((0.0, 0.0, 0.0), |(o, b, s), cell| {
+        let load = cell.load(direction);
+        (
+            o + load.ops as f64,
+            b + load.bytes as f64,
+            s + cell.length.as_secs_f64(),
+        )
+    })
+}
+
+impl Pair<'_> {
+    fn recorded_ops(&self) -> f64 {
+        totals(self.recorded, self.direction).0
+    }
+
+    fn both<T>(&self, of: impl Fn(&[Cell]) -> T) -> (T, T) {
+        (of(self.recorded), of(self.submitted))
+    }
+
+    fn rates(&self, cells: &[Cell]) -> Vec<f64> {
+        cells.iter().map(|c| c.ops_per_s(self.direction)).collect()
+    }
+
+    fn means(&self, lines: &mut Vec<Fidelity>) {
+        let name = self.direction.name();
+        let (recorded, submitted) = self.both(|cells| totals(cells, self.direction));
+        let mut add = |metric: &str, of: fn((f64, f64, f64)) -> f64| {
+            let metric = format!("{name} {metric}");
+            let line = Fidelity::relative(metric, of(recorded), of(submitted), MEAN_GATE);
+            lines.push(line);
+        };
+        add("operations per second", |(ops, _, s)| ratio(ops, s));
+        if recorded.0 > 0.0 {
+            add("bytes per second", |(_, bytes, s)| ratio(bytes, s));
+            add("mean size in bytes", |(ops, bytes, _)| ratio(bytes, ops));
+        }
+    }
+
+    fn distribution(&self, lines: &mut Vec<Fidelity>) {
+        let name = self.direction.name();
+        let (recorded, submitted) = self.both(|cells| sorted(&self.rates(cells)));
+        let distance = ks_distance(&recorded, &submitted);
+        lines.push(Fidelity {
+            metric: format!("{name} operations per second by interval (KS distance)"),
+            recorded: 0.0,
+            submitted: distance,
+            error: distance,
+            gate: KS_GATE,
+        });
+        for (label, q, gate) in [("95th percentile", 0.95, P95_GATE), ("peak", 1.0, MAX_GATE)] {
+            lines.push(Fidelity::relative(
+                format!("{name} operations per second by interval ({label})"),
+                quantile(&recorded, q),
+                quantile(&submitted, q),
+                gate,
+            ));
+        }
+    }
+
+    fn burstiness(&self, lines: &mut Vec<Fidelity>) {
+        let step_s = median_length_s(self.recorded);
+        let counts = |cells: &[Cell]| -> Vec<f64> {
+            // Intervals of other lengths count as if they had the usual one.
+            let rates = self.rates(cells);
+            rates.into_iter().map(|rate| rate * step_s).collect()
+        };
+        let (recorded, submitted) = self.both(counts);
+        for scale in IDC_SCALES {
+            if recorded.len() / scale < IDC_GROUPS_MIN {
+                break;
+            }
+            let Some(expected) = idc(&recorded, scale) else {
+                break;
+            };
+            let seconds = step_s * scale as f64;
+            let metric = format!(
+                "{} burstiness (IDC, {})",
+                self.direction.name(),
+                seconds_text(seconds)
+            );
+            let got = idc(&submitted, scale).unwrap_or(0.0);
+            lines.push(Fidelity::relative(metric, expected, got, IDC_GATE));
+        }
+    }
+
+    fn bursts(&self, found: &Bursts, lines: &mut Vec<Fidelity>) {
+        let name = self.direction.name();
+        if let Some(period_s) = found.period_s {
+            let at_period = |cells: &[Cell]| {
+                let grid = Grid::of(cells, self.direction);
+                let lag = round_u64(ratio(period_s, grid.step_s));
+                autocorrelation(&grid.rates, plimsoll_core::num::to_usize(lag))
+            };
+            let (recorded, submitted) = self.both(at_period);
+            lines.push(Fidelity {
+                metric: format!(
+                    "{name} periodicity (autocorrelation at {})",
+                    seconds_text(period_s)
+                ),
+                recorded,
+                submitted,
+                error: submitted - recorded,
+                gate: PERIOD_GATE,
+            });
+        }
+        // Cell by cell, so that an interval near the threshold is not counted out on one side.
+        let share = |cells: &[Cell]| {
+            let inside = cells.iter().zip(self.recorded);
+            let inside =
+                inside.filter(|(_, r)| r.ops_per_s(self.direction) > found.threshold_per_s);
+            let ops: f64 = inside.map(|(c, _)| c.load(self.direction).ops as f64).sum();
+            ratio(ops, totals(cells, self.direction).0)
+        };
+        let (recorded, submitted) = self.both(share);
+        lines.push(Fidelity::relative(
+            format!("{name} share of operations in bursts"),
+            recorded,
+            submitted,
+            BURST_SHARE_GATE,
+        ));
+    }
+}
+
+/// Whole seconds without decimals; shorter intervals with two.
+fn seconds_text(seconds: f64) -> String {
+    let rounded = seconds.round();
+    if (seconds - rounded).abs() < 0.005 * seconds.max(1.0) {
+        format!("{rounded:.0} s")
+    } else {
+        format!("{seconds:.2} s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::model::Load;
+    use plimsoll_core::units::Nanos;
+
+    fn recorded() -> Vec<Cell> {
+        let cell = |i: u64| {
+            let writes = if i % 20 < 2 { 3_000 + i } else { 100 + i % 7 };
+            Cell {
+                length: Nanos(15_000_000_000),
+                read: Load::default(),
+                write: Load {
+                    ops: writes,
+                    bytes: writes * 8_192,
+                },
+            }
+        };
+        (0..600).map(cell).collect()
+    }
+
+    fn changed(change: impl Fn(usize, u64) -> u64) -> Vec<Cell> {
+        let mut cells = recorded();
+        for (i, cell) in cells.iter_mut().enumerate() {
+            cell.write.ops = change(i, cell.write.ops);
+            cell.write.bytes = cell.write.ops * 8_192;
+        }
+        cells
+    }
+
+    fn failed(submitted: &[Cell]) -> Vec<String> {
+        let recorded = recorded();
+        let bursts = crate::bursts::find(&recorded, Direction::Write);
+        let lines = fidelity(&recorded, submitted, bursts.as_slice());
+        let missed = lines.iter().filter(|line| !line.passed());
+        missed.map(|line| line.metric.clone()).collect()
+    }
+
+    #[test]
+    fn the_recording_itself_passes_every_gate() {
+        let recorded = recorded();
+        let bursts = crate::bursts::find(&recorded, Direction::Write);
+        let lines = fidelity(&recorded, &recorded, bursts.as_slice());
+        assert!(lines.iter().all(Fidelity::passed), "{lines:?}");
+        let names: Vec<&str> = lines.iter().map(|l| l.metric.as_str()).collect();
+        for name in [
+            "read operations per second",
+            "write operations per second",
+            "write burstiness (IDC, 60 s)",
+            "write periodicity (autocorrelation at 300 s)",
+            "write share of operations in bursts",
+        ] {
+            assert!(names.contains(&name), "{name} is not in {names:?}");
+        }
+    }
+
+    #[test]
+    fn a_flat_load_with_the_right_mean_fails_everything_but_the_means() {
+        let total: u64 = recorded().iter().map(|c| c.write.ops).sum();
+        let missed = failed(&changed(|_, _| total / 600));
+        assert!(
+            !missed.iter().any(|m| m.ends_with("per second")),
+            "{missed:?}"
+        );
+        for part in [
+            "KS",
+            "95th",
+            "peak",
+            "IDC, 15 s",
+            "autocorrelation",
+            "share",
+        ] {
+            assert!(
+                missed.iter().any(|m| m.contains(part)),
+                "{part}: {missed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_load_two_per_cent_too_high_and_one_never_recorded_are_caught() {
+        let missed = failed(&changed(|_, ops| ops + ops / 50));
+        assert!(missed.iter().any(|m| m == "write operations per second"));
+        let mut extra = recorded();
+        extra[5].read.ops = 1;
+        assert!(failed(&extra).contains(&"read operations per second".to_owned()));
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From one disk of a recording to a model that can be played, and a profile that can be read.
+//!
+//! The model's fidelity is counted, not claimed: the fit plays the model's generator over the
+//! whole window and bins what comes out.
+
+use plimsoll_core::model::{
+    Arrivals, Assumed, Cell, Direction, Envelope, Fidelity, Model, Offsets, Provenance,
+};
+use plimsoll_core::op::Kind;
+use plimsoll_core::profile::Profile;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::{Nanos, size};
+
+use crate::bursts;
+use crate::cells::{Cells, cells};
+use crate::error::TraceError;
+use crate::fidelity::fidelity;
+use crate::pcp::{Archive, Window};
+use crate::profile::profile;
+use crate::series::{DiskSeries, Verdict};
+
+/// Fewest intervals that make a model.
+const INTERVALS_MIN: u64 = 2;
+/// Alignment of the self-check's requests: the smallest any device has.
+const ALIGN_BYTES: u32 = 512;
+/// Seed of the self-check. Any would do; a fixed one makes fits repeatable.
+const CHECK_SEED: Seed = Seed(0x706c_696d_736f_6c6c);
+/// Most operations the self-check plays (some seconds); of a longer load the first part counts.
+const CHECK_OPS_MAX: u64 = 50_000_000;
+
+/// What to fit, and under which name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FitOptions {
+    /// The disk, as [`Archive::disks`] names it.
+    pub disk: String,
+    /// The part of the recording, from [`Archive::window`] or [`Archive::span`].
+    pub window: Window,
+    /// What reports call the model.
+    pub name: String,
+    /// Bytes the load is spread over: an assumption, as no counter tells it.
+    pub working_set_bytes: u64,
+}
+
+/// What a fit gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// The model, its fidelity filled in.
+    pub model: Model,
+    /// What was found.
+    pub profile: Profile,
+    /// What the reader should know, as sentences: damage, dropped intervals, unread columns.
+    pub warnings: Vec<String>,
+}
+
+/// Fits a model to one disk of an archive.
+///
+/// # Errors
+/// When the disk or a needed counter is not in the archive, too few intervals are usable, or the
+/// working set is smaller than the largest transfer.
+pub fn fit(archive: &Archive, options: &FitOptions) -> Result<Fitted, TraceError> {
+    fit_within(archive, options, CHECK_OPS_MAX)
+}
+
+/// [`fit`] with another limit to the self-check.
+pub(crate) fn fit_within(
+    archive: &Archive,
+    options: &FitOptions,
+    check_ops_max: u64,
+) -> Result<Fitted, TraceError> {
+    let series = archive.disk_series(&options.disk, &options.window)?;
+    let disk = || options.disk.clone();
+    let recording = || archive.name().to_owned();
+    let found = cells(&series).map_err(|metric| TraceError::NoMetric {
+        metric,
+        disk: disk(),
+        recording: recording(),
+    })?;
+    let kept = found.cells.len() as u64;
+    if kept < INTERVALS_MIN {
+        return Err(TraceError::TooFew {
+            disk: disk(),
+            recording: recording(),
+            kept,
+            dropped: found.dropped,
+            needed: INTERVALS_MIN,
+        });
+    }
+    let envelope = |reason: String| TraceError::Envelope {
+        disk: disk(),
+        recording: recording(),
+        reason,
+    };
+    check_totals(&found.cells).map_err(envelope)?;
+    let patterns = Direction::BOTH.map(|direction| bursts::find(&found.cells, direction));
+    let ends = ends(&series, &options.window);
+    let (from, to) = (archive.civil(ends.0), archive.civil(ends.1));
+    let mut model = Model {
+        name: options.name.clone(),
+        source: Provenance {
+            recording: recording(),
+            format: archive.format(),
+            host: archive.label().host.clone(),
+            disk: disk(),
+            from: from.clone(),
+            to: to.clone(),
+            intervals_dropped: found.dropped,
+        },
+        assumed: Assumed {
+            working_set_bytes: options.working_set_bytes,
+            offsets: Offsets::Uniform,
+        },
+        bursts: patterns.into_iter().flatten().collect(),
+        fidelity: Vec::new(),
+        envelope: Envelope::new(found.cells.clone()).map_err(envelope)?,
+    };
+    check_working_set(&found.cells, options.working_set_bytes)?;
+    let mut warnings = warnings(&series, &found);
+    model.fidelity = self_check(&model, check_ops_max, &mut warnings);
+    let profile = profile(&series, &found, &model.bursts, (from, to));
+    Ok(Fitted {
+        model,
+        profile,
+        warnings,
+    })
+}
+
+/// First and last sample of the read counter inside the window.
+fn ends(series: &DiskSeries, window: &Window) -> (u64, u64) {
+    let grid = series.columns.first().map(|c| c.intervals.as_slice());
+    match grid {
+        Some([first, .., last]) => (first.from_unix_ns, last.to_unix_ns),
+        Some([only]) => (only.from_unix_ns, only.to_unix_ns),
+        _ => (window.from_unix_ns, window.to_unix_ns),
+    }
+}
+
+/// Sums over a play must stay countable, also at a scale.
+fn check_totals(cells: &[Cell]) -> Result<(), String> {
+    const TOTAL_MAX: u128 = 1 << 60;
+    let sum = |of: fn(&Cell) -> u64| cells.iter().map(|c| u128::from(of(c))).sum::<u128>();
+    let totals = [
+        sum(|c| c.length.0),
+        sum(|c| c.read.ops),
+        sum(|c| c.read.bytes),
+        sum(|c| c.write.ops),
+        sum(|c| c.write.bytes),
+    ];
+    if totals.iter().any(|total| *total > TOTAL_MAX) {
+        return Err("its counters rise by more than any disk can do".into());
+    }
+    Ok(())
+}
+
+fn check_working_set(cells: &[Cell], bytes: u64) -> Result<(), TraceError> {
+    let assumed = Assumed {
+        // Room for the probe itself; only the largest transfer is asked for here.
+        working_set_bytes: u64::MAX,
+        offsets: Offsets::Uniform,
+    };
+    let largest = Arrivals::new(cells.to_vec(), &assumed, ALIGN_BYTES, CHECK_SEED).len_max();
+    let needed = u64::from(largest);
+    if bytes < needed {
+        return Err(TraceError::WorkingSet { bytes, needed });
+    }
+    Ok(())
+}
+
+/// Plays the whole model and compares what its generator gave with what was recorded.
+fn self_check(model: &Model, ops_max: u64, warnings: &mut Vec<String>) -> Vec<Fidelity> {
+    let recorded = model.envelope.cells();
+    let mut played = model.play_whole(1.0);
+    let mut ops = 0u64;
+    let part = played
+        .iter()
+        .take_while(|cell| {
+            ops = ops.saturating_add(cell.read.ops.saturating_add(cell.write.ops));
+            ops <= ops_max
+        })
+        .count();
+    if part < played.len() {
+        warnings.push(format!(
+            "the fidelity was counted over the first {part} of {} intervals, which hold about \
+             {ops_max} operations",
+            played.len()
+        ));
+        played.truncate(part);
+    }
+    let submitted = bin(played, &model.assumed);
+    fidelity(&recorded[..part], &submitted, &model.bursts)
+}
+
+/// Counts the requests of a play in cells of the same lengths.
+fn bin(played: Vec<Cell>, assumed: &Assumed) -> Vec<Cell> {
+    let mut counted: Vec<Cell> = played
+        .iter()
+        .map(|cell| Cell {
+            length: cell.length,
+            read: Default::default(),
+            write: Default::default(),
+        })
+        .collect();
+    let Some(last) = counted.len().checked_sub(1) else {
+        return counted;
+    };
+    let (mut at, mut end) = (0, counted[0].length);
+    for request in Arrivals::new(played, assumed, ALIGN_BYTES, CHECK_SEED) {
+        // Requests come in order, so the cells are walked once. One at the very end of a cell
+        // belongs to the next, the last cell excepted.
+        while request.intended_at >= end && at < last {
+            at += 1;
+            end = end + counted[at].length;
+        }
+        let load = match request.kind {
+            Kind::Read => &mut counted[at].read,
+            _ => &mut counted[at].write,
+        };
+        load.ops += 1;
+        load.bytes += u64::from(request.len);
+    }
+    counted
+}
+
+fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
+    let mut warnings = series.warnings.clone();
+    warnings.extend(series.damage.as_ref().map(ToString::to_string));
+    if found.dropped > 0 {
+        warnings.push(format!(
+            "{} of {} intervals were left out (gaps, resets or wraps of a counter)",
+            found.dropped,
+            found.dropped + found.cells.len() as u64
+        ));
+    }
+    if found.implausible > 0 {
+        warnings.push(format!(
+            "in {} of them a counter rose by more than any disk can do",
+            found.implausible
+        ));
+    }
+    for column in &series.columns {
+        for interval in &column.intervals {
+            if let Verdict::WentDown {
+                as_wrap: Some(rise),
+            } = interval.verdict
+                && crate::cells::NEEDED.contains(&column.metric)
+            {
+                let name = column.metric.pcp_name();
+                let rise = if name.ends_with("bytes") {
+                    size(rise)
+                } else {
+                    format!("{rise:.0} operations")
+                };
+                let length = Nanos(interval.to_unix_ns - interval.from_unix_ns);
+                warnings.push(format!(
+                    "{name} went down: a reset, or a wrap after {rise} in {length}; the interval \
+                     is left out"
+                ));
+            }
+        }
+    }
+    limited(warnings)
+}
+
+/// A recording with a thousand resets must not print a thousand lines.
+fn limited(mut warnings: Vec<String>) -> Vec<String> {
+    const WARNINGS_MAX: usize = 20;
+    if warnings.len() > WARNINGS_MAX {
+        let more = warnings.len() - WARNINGS_MAX;
+        warnings.truncate(WARNINGS_MAX);
+        warnings.push(format!("and {more} more like these"));
+    }
+    warnings
+}

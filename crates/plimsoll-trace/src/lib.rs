@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recordings in, fitted models out.
+//!
+//! A recording is opened ([`pcp::Archive`]), one disk of it is read as a [`DiskSeries`], and
+//! [`fit`] makes a model and a profile of that series. [`fidelity`] holds a submitted load
+//! against the recorded one. Every byte of a recording is foreign: no length in it is trusted,
+//! nothing in it can make this crate panic or loop, and what is readable before damage is kept.
+//! Not here: how a model is played (`plimsoll-engine`), and statistics of runs
+//! (`plimsoll-stats`).
+#![forbid(unsafe_code)]
+
+mod binned;
+mod bursts;
+mod cells;
+mod error;
+mod fidelity;
+mod fit;
+pub mod pcp;
+mod profile;
+mod series;
+
+pub use error::{Damage, TraceError};
+pub use fidelity::fidelity;
+pub use fit::{FitOptions, Fitted, fit};
+pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};

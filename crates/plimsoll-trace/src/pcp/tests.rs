@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reader against archives built in memory, whole and damaged.
+
+use plimsoll_core::rng::{Rng, Seed};
+
+use super::writer::{
+    BYTE_UNITS, COUNT_UNITS, COUNTER, F32, F64, I32, I64, INSTANT, KIB_UNITS, MS_UNITS, U32, U64,
+    Values, Writer,
+};
+use super::{Archive, Window};
+use crate::fit::fit_within;
+use crate::series::{DiskMetric, DiskSeries, Verdict};
+use crate::{FitOptions, TraceError, fit};
+
+const READ: u32 = 0x0f00_0004;
+const WRITE: u32 = 0x0f00_0005;
+const READ_BYTES: u32 = 0x0f00_0026;
+const WRITE_BYTES: u32 = 0x0f00_0027;
+const ACTIVE: u32 = 0x0f00_002e;
+const QUEUE: u32 = 0x0f00_0065;
+const START_S: u32 = 1_000_000_000;
+
+fn described(zone: &str) -> Writer {
+    let mut writer = Writer::new(zone);
+    writer.describe("disk.dev.read", READ, [U64, COUNTER, COUNT_UNITS]);
+    writer.other_meta();
+    writer.describe("disk.dev.write", WRITE, [U64, COUNTER, COUNT_UNITS]);
+    writer.describe("disk.dev.read_bytes", READ_BYTES, [U32, COUNTER, KIB_UNITS]);
+    writer.describe(
+        "disk.dev.write_bytes",
+        WRITE_BYTES,
+        [U64, COUNTER, BYTE_UNITS],
+    );
+    writer.describe("disk.dev.avactive", ACTIVE, [U32, COUNTER, MS_UNITS]);
+    writer.describe("disk.dev.queue_len", QUEUE, [U32, INSTANT, COUNT_UNITS]);
+    writer.instances(START_S, &[(0, "sda"), (7, "sdb")]);
+    writer
+}
+
+/// One sample of `sdb` (instance 7) after `n` intervals of 10 s: 100 reads of 4 KiB, 50 writes of
+/// 8192 bytes and 2 s of work in each, and `sda` beside it to be told apart.
+fn sample(writer: &mut Writer, n: u32) {
+    let out = |rise: u64| Values::OutOfLine(vec![(0, 1), (7, (1 << 40) + rise * u64::from(n))]);
+    let place = |rise: u32| Values::InPlace(vec![(0, 1), (7, 1_000 + rise * n)]);
+    writer.record(
+        START_S + 10 * n,
+        &[
+            (0x1234, Values::Error(-12_357)),
+            (READ, out(100)),
+            (WRITE, out(50)),
+            (READ_BYTES, place(400)),
+            (WRITE_BYTES, out(50 * 8_192)),
+            (ACTIVE, place(2_000)),
+            (QUEUE, Values::InPlace(vec![(7, n % 3)])),
+        ],
+    );
+}
+
+fn whole(archive: &Archive) -> DiskSeries {
+    archive.disk_series("sdb", &archive.span()).unwrap()
+}
+
+fn time_average(series: &DiskSeries, metric: DiskMetric) -> f64 {
+    series.averages(metric).unwrap().time
+}
+
+fn near(got: f64, expected: f64) {
+    assert!(
+        (got - expected).abs() <= 1e-9 * expected.abs().max(1.0),
+        "{got} is not {expected}"
+    );
+}
+
+#[test]
+fn values_in_and_out_of_line_come_in_base_units_over_several_volumes() {
+    let mut writer = described("EST-10");
+    (0..3).for_each(|n| sample(&mut writer, n));
+    writer.next_volume("EST-10");
+    (3..7).for_each(|n| sample(&mut writer, n));
+    let archive = writer.open().unwrap();
+    assert_eq!(archive.disks(), ["sda", "sdb"]);
+    assert_eq!(archive.label().host, "testhost");
+    assert_eq!(archive.format(), "PCP archive, version 2");
+    assert_eq!(archive.damage(), None);
+    let series = whole(&archive);
+    near(time_average(&series, DiskMetric::Reads), 10.0);
+    near(time_average(&series, DiskMetric::Writes), 5.0);
+    near(time_average(&series, DiskMetric::ReadBytes), 40_960.0);
+    near(time_average(&series, DiskMetric::WriteBytes), 40_960.0);
+    near(time_average(&series, DiskMetric::Active), 0.2);
+    let queue = series.averages(DiskMetric::QueueLength).unwrap();
+    near(queue.stochastic, 6.0 / 7.0);
+    near(queue.time, 1.0);
+    assert_eq!(series.column(DiskMetric::Reads).unwrap().intervals.len(), 6);
+}
+
+#[test]
+fn a_mark_drops_the_interval_across_it() {
+    let mut writer = described("UTC");
+    (0..3).for_each(|n| sample(&mut writer, n));
+    writer.mark(START_S + 21);
+    // The host was off for a while and its counters went on from elsewhere.
+    (100..103).for_each(|n| sample(&mut writer, n));
+    let series = whole(&writer.open().unwrap());
+    let reads = series.column(DiskMetric::Reads).unwrap();
+    let verdicts: Vec<Verdict> = reads.intervals.iter().map(|i| i.verdict).collect();
+    let kept = Verdict::Kept;
+    assert_eq!(verdicts, [kept, kept, Verdict::Gap, kept, kept]);
+    near(time_average(&series, DiskMetric::Reads), 10.0);
+}
+
+#[test]
+fn values_that_cannot_be_meant_are_missing_and_nothing_else_is() {
+    let mut writer = Writer::new("UTC");
+    writer.describe("disk.dev.read", READ, [I64, COUNTER, COUNT_UNITS]);
+    writer.describe("disk.dev.write", WRITE, [F64, COUNTER, COUNT_UNITS]);
+    writer.describe("disk.dev.avactive", ACTIVE, [I32, COUNTER, MS_UNITS]);
+    writer.describe("disk.dev.queue_len", QUEUE, [F32, INSTANT, COUNT_UNITS]);
+    writer.instances(START_S, &[(7, "sdb")]);
+    for n in 0..6u32 {
+        let bad = n == 2;
+        let (reads, busy) = if bad { (-1, -1) } else { (100, 2_000) };
+        let (writes, queue) = if bad {
+            (f64::NAN, f32::INFINITY)
+        } else {
+            (f64::from(50 * n), 1.5)
+        };
+        let reads = i64::from(n) * reads;
+        let busy = i32::try_from(n).unwrap() * busy;
+        let long = |value: u64| Values::OutOfLine(vec![(7, value)]);
+        let short = |value: u32| Values::InPlace(vec![(7, value)]);
+        writer.record(
+            START_S + 10 * n,
+            &[
+                (READ, long(reads.cast_unsigned())),
+                (WRITE, long(writes.to_bits())),
+                (ACTIVE, short(busy.cast_unsigned())),
+                (QUEUE, short(queue.to_bits())),
+            ],
+        );
+    }
+    let series = whole(&writer.open().unwrap());
+    assert_eq!(series.damage, None);
+    near(time_average(&series, DiskMetric::Reads), 10.0);
+    near(time_average(&series, DiskMetric::Writes), 5.0);
+    near(time_average(&series, DiskMetric::Active), 0.2);
+    near(time_average(&series, DiskMetric::QueueLength), 1.5);
+    for metric in [DiskMetric::Reads, DiskMetric::Writes, DiskMetric::Active] {
+        assert_eq!(series.column(metric).unwrap().intervals.len(), 4);
+    }
+    let queue = series.column(DiskMetric::QueueLength).unwrap();
+    assert_eq!(queue.samples.len(), 5);
+}
+
+#[test]
+fn a_counter_that_went_down_is_dropped_and_its_wrap_is_told() {
+    let mut writer = described("UTC");
+    for (n, kib) in [u32::MAX - 99, 300, 700].into_iter().enumerate() {
+        let at_s = START_S + 10 * u32::try_from(n).unwrap();
+        writer.record(at_s, &[(READ_BYTES, Values::InPlace(vec![(7, kib)]))]);
+    }
+    let series = whole(&writer.open().unwrap());
+    let bytes = series.column(DiskMetric::ReadBytes).unwrap();
+    let as_wrap = Some(400.0 * 1024.0);
+    assert_eq!(bytes.intervals[0].verdict, Verdict::WentDown { as_wrap });
+    near(bytes.averages().unwrap().time, 40.0 * 1024.0);
+}
+
+#[test]
+fn an_instance_that_changes_its_number_stays_the_same_disk_with_a_gap() {
+    let mut writer = described("UTC");
+    writer.instances(START_S + 15, &[(7, "sda"), (9, "sdb")]);
+    let pairs = [
+        vec![(7, 0)],
+        vec![(7, 100)],
+        // From here on 7 is another disk.
+        vec![(7, 50_000), (9, 200)],
+        vec![(7, 90_000), (9, 300)],
+    ];
+    for (at_s, pairs) in (START_S..).step_by(10).zip(pairs) {
+        writer.record(at_s, &[(READ_BYTES, Values::InPlace(pairs))]);
+    }
+    let series = whole(&writer.open().unwrap());
+    let bytes = series.column(DiskMetric::ReadBytes).unwrap();
+    assert_eq!(bytes.dropped(), 1);
+    near(bytes.averages().unwrap().time, 10.0 * 1024.0);
+}
+
+#[test]
+fn what_comes_before_damage_is_kept_and_the_place_is_named() {
+    let mut writer = described("UTC");
+    (0..6).for_each(|n| sample(&mut writer, n));
+    let whole_length = writer.volumes[0].len();
+    let record_length = (whole_length - 132) / 6;
+    writer.volumes[0].truncate(whole_length - 17);
+    let series = whole(&writer.open().unwrap());
+    let damage = series.damage.clone().unwrap();
+    assert_eq!(damage.file, "made.0");
+    assert_eq!(damage.offset, (132 + 5 * record_length) as u64);
+    assert_eq!(series.column(DiskMetric::Reads).unwrap().intervals.len(), 4);
+
+    // A set that claims more values than its record has, in the third record.
+    let mut writer = described("UTC");
+    (0..6).for_each(|n| sample(&mut writer, n));
+    let count_at = 132 + 2 * record_length + 16 + 8 + 4;
+    writer.volumes[0][count_at..count_at + 4].copy_from_slice(&0x7fff_ffff_u32.to_be_bytes());
+    let series = whole(&writer.open().unwrap());
+    let damage = series.damage.clone().unwrap();
+    assert_eq!(damage.offset, (132 + 2 * record_length) as u64);
+    assert_eq!(series.column(DiskMetric::Reads).unwrap().intervals.len(), 1);
+}
+
+#[test]
+fn archives_that_cannot_be_read_say_why() {
+    let text = |writer: &Writer| writer.open().unwrap_err().to_string();
+    let mut writer = described("UTC");
+    assert!(text(&writer).contains("a label but no records"));
+    writer.volumes[0][7] = 3;
+    assert!(text(&writer).contains("version 3 archives cannot be read yet"));
+    writer.volumes[0][7] = 9;
+    assert!(text(&writer).contains("made.0 at byte 4: this is no PCP archive"));
+    writer.volumes[0].truncate(100);
+    writer.volumes[0][7] = 2;
+    assert!(text(&writer).contains("byte 0: the label's length"));
+    writer.volumes.clear();
+    assert!(matches!(writer.open(), Err(TraceError::NoVolume { .. })));
+}
+
+#[test]
+fn any_file_of_an_archive_names_it_and_packed_ones_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    // A base name that itself ends like a volume, with a neighbour to be told apart.
+    let path = |suffix: &str| folder.path().join(format!("2018.10.00{suffix}"));
+    let mut writer = described("UTC");
+    (0..3).for_each(|n| sample(&mut writer, n));
+    writer.next_volume("UTC");
+    (3..5).for_each(|n| sample(&mut writer, n));
+    std::fs::write(path(".meta"), &writer.meta).unwrap();
+    std::fs::write(path(".0"), &writer.volumes[0]).unwrap();
+    std::fs::write(path(".1"), &writer.volumes[1]).unwrap();
+    std::fs::write(path("-b.7"), "not ours").unwrap();
+    for suffix in ["", ".0", ".1", ".meta", ".index"] {
+        let archive = Archive::open(&path(suffix)).unwrap();
+        let reads = whole(&archive);
+        assert_eq!(reads.columns[0].intervals.len(), 4, "{suffix}");
+    }
+    std::fs::rename(path(".1"), path(".1.xz")).unwrap();
+    let error = Archive::open(&path(".0")).unwrap_err().to_string();
+    assert!(error.contains(".1.xz: compressed archives"), "{error}");
+    let error = Archive::open(&folder.path().join("none.0")).unwrap_err();
+    assert!(matches!(error, TraceError::NoArchive { .. }), "{error}");
+}
+
+#[test]
+fn times_are_those_of_the_archives_zone() {
+    // 2001-09-09 01:46:40 UTC is 11:46:40 in a zone ten hours east.
+    let mut writer = described("EST-10");
+    (0..361).for_each(|n| sample(&mut writer, n));
+    let archive = writer.open().unwrap();
+    assert!(archive.warnings().is_empty());
+    let at = |s: u32| u64::from(s) * 1_000_000_000;
+    let window = archive.window(Some("12:00"), Some("12:30:10")).unwrap();
+    assert_eq!(window.from_unix_ns, at(START_S + 800));
+    assert_eq!(window.to_unix_ns, at(START_S + 800 + 1_810));
+    let full = archive.window(Some("2001-09-09 12:00:00"), None).unwrap();
+    assert_eq!(full.to_unix_ns, at(START_S + 3_600));
+    // The minute in which the archive starts is inside it.
+    assert!(archive.window(Some("11:46"), Some("12:47")).is_ok());
+    for (from, to) in [
+        ("02:00", "03:00"),
+        ("12:30", "12:00"),
+        ("2001-09-08 12:00", "12:00"),
+    ] {
+        let error = archive.window(Some(from), Some(to)).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("from 2001-09-09T11:46:40+10:00 to 2001-09-09T12:46:40+10:00"),
+            "{text}"
+        );
+    }
+    let error = archive.window(Some("noon"), None).unwrap_err().to_string();
+    assert!(error.contains("understand the time 'noon'"), "{error}");
+}
+
+#[test]
+fn a_zone_nobody_knows_becomes_utc_with_a_warning() {
+    let mut writer = described("Atlantis/Main");
+    (0..3).for_each(|n| sample(&mut writer, n));
+    let archive = writer.open().unwrap();
+    assert!(archive.warnings()[0].contains("'Atlantis/Main' is not understood"));
+    assert_eq!(
+        archive.civil(archive.span().from_unix_ns),
+        "2001-09-09T01:46:40+00:00"
+    );
+}
+
+fn options(window: Window) -> FitOptions {
+    FitOptions {
+        disk: "sdb".into(),
+        window,
+        name: "made".into(),
+        working_set_bytes: 1 << 30,
+    }
+}
+
+#[test]
+fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
+    let mut writer = described("EST-10");
+    (0..41).for_each(|n| sample(&mut writer, n));
+    let archive = writer.open().unwrap();
+    let fitted = fit(&archive, &options(archive.span())).unwrap();
+    let cells = fitted.model.envelope.cells();
+    assert_eq!(cells.len(), 40);
+    for cell in cells {
+        assert_eq!((cell.read.ops, cell.read.bytes), (100, 409_600));
+        assert_eq!((cell.write.ops, cell.write.bytes), (50, 409_600));
+    }
+    assert_eq!(fitted.model.source.from, "2001-09-09T11:46:40+10:00");
+    assert_eq!(fitted.model.source.host, "testhost");
+    assert!(fitted.model.fidelity.iter().all(|line| line.passed()));
+    assert!(fitted.model.fidelity.len() >= 12);
+    assert!(fitted.warnings.is_empty(), "{:?}", fitted.warnings);
+    near(fitted.profile.utilisation.unwrap().time, 0.2);
+    near(fitted.profile.busy_ms_per_op.unwrap(), 200.0 / 15.0);
+
+    let small = FitOptions {
+        working_set_bytes: 4_096,
+        ..options(archive.span())
+    };
+    let error = fit(&archive, &small).unwrap_err();
+    assert!(
+        matches!(error, TraceError::WorkingSet { needed: 32_768, .. }),
+        "{error}"
+    );
+    let short = Window {
+        to_unix_ns: archive.span().from_unix_ns,
+        ..archive.span()
+    };
+    let error = fit(&archive, &options(short)).unwrap_err();
+    assert!(
+        matches!(error, TraceError::TooFew { kept: 0, .. }),
+        "{error}"
+    );
+}
+
+/// Reads all there is to read: nothing may panic or hang, whatever comes out.
+fn exhaust(meta: Vec<u8>, volumes: Vec<Vec<u8>>) -> bool {
+    let Ok(archive) = Archive::from_bytes("made", meta, volumes) else {
+        return false;
+    };
+    for disk in archive.disks() {
+        if let Ok(series) = archive.disk_series(&disk, &archive.span()) {
+            for column in &series.columns {
+                assert!(
+                    column
+                        .intervals
+                        .iter()
+                        .all(|i| i.to_unix_ns > i.from_unix_ns),
+                    "an interval has a length"
+                );
+            }
+        }
+        let options = FitOptions {
+            disk,
+            ..options(archive.span())
+        };
+        // A flipped bit of a counter asks for billions of operations; the limit keeps them out.
+        drop(fit_within(&archive, &options, 10_000));
+    }
+    true
+}
+
+#[test]
+fn twenty_thousand_damaged_archives_neither_panic_nor_hang() {
+    let mut writer = described("EST-10");
+    (0..4).for_each(|n| sample(&mut writer, n));
+    writer.mark(START_S + 35);
+    writer.next_volume("EST-10");
+    (4..8).for_each(|n| sample(&mut writer, n));
+    writer.instances(START_S + 25, &[(0, "sda"), (7, "sdb"), (8, "sdc")]);
+    let mut rng = Rng::new(Seed(20_260_101));
+    let mut opened = 0;
+    for _ in 0..20_000 {
+        let mut files = vec![writer.meta.clone()];
+        files.extend(writer.volumes.iter().cloned());
+        for _ in 0..1 + rng.below(4) {
+            damage(&mut files, &mut rng);
+        }
+        let volumes = files.split_off(1);
+        opened += u32::from(exhaust(files.remove(0), volumes));
+    }
+    // Damage that is always noticed at the door would test nothing behind it.
+    assert!(opened > 5_000, "{opened} were opened");
+}
+
+fn damage(files: &mut [Vec<u8>], rng: &mut Rng) {
+    let pick = |rng: &mut Rng, n: usize| usize::try_from(rng.below(n as u64)).unwrap();
+    let file = pick(rng, files.len());
+    let bytes = &mut files[file];
+    if bytes.len() < 8 {
+        return;
+    }
+    let at = pick(rng, bytes.len() - 4);
+    match rng.below(8) {
+        0 => bytes.truncate(at),
+        1 => drop(bytes.drain(at..at + 4)),
+        // Words that lie about lengths, counts and places.
+        2 | 3 => {
+            let lies = [0, 1, 0xffff_ffff, 0x7fff_ffff, 0x8000_0000, 20, 12, 132];
+            let lie: u32 = lies[pick(rng, lies.len())];
+            let at = at / 4 * 4;
+            bytes[at..at + 4].copy_from_slice(&lie.to_be_bytes());
+        }
+        _ => bytes[at] ^= 1 << rng.below(8),
+    }
+}

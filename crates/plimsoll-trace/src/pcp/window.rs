@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Stretches of an archive, told in its own time zone.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+use super::Archive;
+use crate::error::TraceError;
+
+/// How far outside the archive a typed time may lie: people type `10:30` for an archive that
+/// starts at 10:30:02.
+const TOLERANCE_NS: u64 = 60_000_000_000;
+/// Most days searched for a time of day: the archive's first day and the next always hold it, the
+/// third covers a change of summer time.
+const DAYS_MAX: usize = 3;
+
+/// A stretch of time, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// First instant, nanoseconds since 1970.
+    pub from_unix_ns: u64,
+    /// Last instant, nanoseconds since 1970.
+    pub to_unix_ns: u64,
+}
+
+impl Window {
+    /// Whether an instant lies in it.
+    #[must_use]
+    pub fn contains(&self, at_unix_ns: u64) -> bool {
+        (self.from_unix_ns..=self.to_unix_ns).contains(&at_unix_ns)
+    }
+}
+
+/// The zone a label names: POSIX text (`EST-10`, where east is negative) or a name such as
+/// `Europe/Berlin`. What is neither becomes UTC, with a sentence that says so.
+pub(super) fn zone(text: &str) -> (TimeZone, Option<String>) {
+    let name = text.trim().trim_start_matches(':');
+    let found = TimeZone::posix(name).or_else(|_| TimeZone::get(name));
+    match found {
+        Ok(zone) => (zone, None),
+        Err(_) => {
+            let warning = format!(
+                "the archive's time zone '{name}' is not understood; times are given in UTC"
+            );
+            (TimeZone::UTC, Some(warning))
+        }
+    }
+}
+
+impl Archive {
+    /// The window between two times as people type them, in the archive's time zone: `11:00`,
+    /// `11:00:30`, `2010-07-14 11:00:00`. A time of day means the first such time inside the
+    /// archive; for `to`, the first after `from`. Without `from` or `to` the archive's ends.
+    ///
+    /// # Errors
+    /// When a time cannot be understood, or the window is empty or not inside the archive.
+    pub fn window(&self, from: Option<&str>, to: Option<&str>) -> Result<Window, TraceError> {
+        let span = self.span();
+        let from_unix_ns = match from {
+            Some(text) => self.instant(text, span.from_unix_ns.saturating_sub(TOLERANCE_NS - 1))?,
+            None => span.from_unix_ns,
+        };
+        let to_unix_ns = match to {
+            Some(text) => self.instant(text, from_unix_ns.saturating_add(1))?,
+            None => span.to_unix_ns,
+        };
+        let early = from_unix_ns.saturating_add(TOLERANCE_NS) <= span.from_unix_ns;
+        let late = to_unix_ns >= span.to_unix_ns.saturating_add(TOLERANCE_NS);
+        if early || late || from_unix_ns >= to_unix_ns {
+            return Err(self.outside(from, to));
+        }
+        Ok(Window {
+            from_unix_ns,
+            to_unix_ns,
+        })
+    }
+
+    /// An instant in the archive's zone with its offset, such as `2010-07-14T11:00:02+10:00`.
+    #[must_use]
+    pub fn civil(&self, at_unix_ns: u64) -> String {
+        let Some(at) = timestamp(at_unix_ns) else {
+            return format!("{at_unix_ns} ns after 1970");
+        };
+        let zoned = at.to_zoned(self.zone.clone());
+        zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+    }
+
+    fn outside(&self, from: Option<&str>, to: Option<&str>) -> TraceError {
+        let span = self.span();
+        let window = match (from, to) {
+            (Some(from), Some(to)) => format!("from {from} to {to}"),
+            (Some(from), None) => format!("from {from}"),
+            (None, Some(to)) => format!("to {to}"),
+            (None, None) => "of the whole archive".into(),
+        };
+        TraceError::Outside {
+            window,
+            recording: self.name.clone(),
+            from: self.civil(span.from_unix_ns),
+            to: self.civil(span.to_unix_ns),
+            zone: self.label.zone.clone(),
+        }
+    }
+
+    /// A typed time; a time of day is the first not before `not_before_unix_ns`.
+    fn instant(&self, text: &str, not_before_unix_ns: u64) -> Result<u64, TraceError> {
+        let text = text.trim();
+        let wrong = |reason: String| TraceError::Time {
+            text: text.into(),
+            reason,
+        };
+        // jiff also reads a date without a time and a time with a date; only colons tell apart.
+        let is_time_of_day = !text.contains('-');
+        if !is_time_of_day {
+            let at: DateTime = text
+                .parse()
+                .map_err(|e: jiff::Error| wrong(e.to_string()))?;
+            let unix_ns = self.unix_ns(at);
+            return unix_ns.ok_or_else(|| wrong("it is before 1970 or after 2554".into()));
+        }
+        let time: Time = text
+            .parse()
+            .map_err(|e: jiff::Error| wrong(e.to_string()))?;
+        let first = timestamp(not_before_unix_ns).ok_or_else(|| self.outside(Some(text), None))?;
+        let mut day: Date = first.to_zoned(self.zone.clone()).date();
+        for _ in 0..DAYS_MAX {
+            match self.unix_ns(day.to_datetime(time)) {
+                Some(at) if at >= not_before_unix_ns => return Ok(at),
+                _ => {}
+            }
+            day = match day.checked_add(1.day()) {
+                Ok(next) => next,
+                Err(_) => break,
+            };
+        }
+        Err(self.outside(Some(text), None))
+    }
+
+    fn unix_ns(&self, at: DateTime) -> Option<u64> {
+        let zoned = at.to_zoned(self.zone.clone()).ok()?;
+        u64::try_from(zoned.timestamp().as_nanosecond()).ok()
+    }
+}
+
+fn timestamp(unix_ns: u64) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(i128::from(unix_ns)).ok()
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a recording says of one disk, free of the recording's format.
+//!
+//! Counters become differences between samples, in bytes, seconds or operations. A difference
+//! across a gap, or of a counter that went down, is kept with its verdict but never counted, as
+//! the PCP tool pmlogsummary does. Invariant: the intervals of a column follow each other in
+//! time, each with a positive length.
+
+use crate::error::Damage;
+
+/// A figure that is recorded for a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DiskMetric {
+    /// Read operations, a counter.
+    Reads,
+    /// Write operations, a counter.
+    Writes,
+    /// Bytes read, a counter.
+    ReadBytes,
+    /// Bytes written, a counter.
+    WriteBytes,
+    /// Seconds with something in flight, a counter; its rate is the utilisation.
+    Active,
+    /// Seconds with nothing in flight, a counter (Windows).
+    Idle,
+    /// Operations waiting or served, seen at an instant (Windows).
+    QueueLength,
+    /// Operations in flight, seen at an instant (Linux).
+    InFlight,
+    /// Operations in flight times seconds, a counter; its rate is the mean queue (Linux).
+    QueueTime,
+    /// Seconds that finished reads took together, a counter.
+    ReadTime,
+    /// Seconds that finished writes took together, a counter.
+    WriteTime,
+    /// Seconds that all finished operations took together, a counter.
+    TotalTime,
+}
+
+impl DiskMetric {
+    /// All of them.
+    pub const ALL: [DiskMetric; 12] = [
+        DiskMetric::Reads,
+        DiskMetric::Writes,
+        DiskMetric::ReadBytes,
+        DiskMetric::WriteBytes,
+        DiskMetric::Active,
+        DiskMetric::Idle,
+        DiskMetric::QueueLength,
+        DiskMetric::InFlight,
+        DiskMetric::QueueTime,
+        DiskMetric::ReadTime,
+        DiskMetric::WriteTime,
+        DiskMetric::TotalTime,
+    ];
+
+    /// The name of the metric in PCP.
+    #[must_use]
+    pub fn pcp_name(self) -> &'static str {
+        match self {
+            DiskMetric::Reads => "disk.dev.read",
+            DiskMetric::Writes => "disk.dev.write",
+            DiskMetric::ReadBytes => "disk.dev.read_bytes",
+            DiskMetric::WriteBytes => "disk.dev.write_bytes",
+            DiskMetric::Active => "disk.dev.avactive",
+            DiskMetric::Idle => "disk.dev.idle",
+            DiskMetric::QueueLength => "disk.dev.queue_len",
+            DiskMetric::InFlight => "disk.dev.inflight",
+            DiskMetric::QueueTime => "disk.dev.aveq",
+            DiskMetric::ReadTime => "disk.dev.read_rawactive",
+            DiskMetric::WriteTime => "disk.dev.write_rawactive",
+            DiskMetric::TotalTime => "disk.dev.total_rawactive",
+        }
+    }
+
+    /// Whether it is a counter; else it is seen at instants.
+    #[must_use]
+    pub fn is_counter(self) -> bool {
+        !matches!(self, DiskMetric::QueueLength | DiskMetric::InFlight)
+    }
+}
+
+/// What may be said of a difference between two samples of a counter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// It counts.
+    Kept,
+    /// The recording was interrupted, or the disk was another one, between the samples.
+    Gap,
+    /// The counter went down: it was reset, or it wrapped.
+    WentDown {
+        /// The difference if it wrapped once, for types that wrap.
+        as_wrap: Option<f64>,
+    },
+}
+
+/// The difference of a counter between two samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The earlier sample, nanoseconds since 1970.
+    pub from_unix_ns: u64,
+    /// The later sample, nanoseconds since 1970; always later.
+    pub to_unix_ns: u64,
+    /// How much the counter rose (operations, bytes or seconds); 0 unless kept.
+    pub difference: f64,
+    /// Whether it counts.
+    pub verdict: Verdict,
+}
+
+impl Interval {
+    /// Length in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.to_unix_ns.saturating_sub(self.from_unix_ns) as f64 / 1e9
+    }
+
+    /// Whether it counts.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.verdict == Verdict::Kept
+    }
+
+    /// Rise per second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.difference / self.seconds()
+    }
+}
+
+/// A figure as it was at an instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PointSample {
+    /// When, nanoseconds since 1970.
+    pub at_unix_ns: u64,
+    /// How much.
+    pub value: f64,
+    /// Whether the recording was interrupted between the sample before and this one.
+    pub after_gap: bool,
+}
+
+/// The two averages of a figure. They differ where intervals differ in length.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Averages {
+    /// Mean of the intervals' rates (or of the samples), each counting the same.
+    pub stochastic: f64,
+    /// Sum of the differences over the sum of the time; of samples, each holding until the next.
+    pub time: f64,
+    /// Intervals (or samples) that counted.
+    pub count: u64,
+}
+
+/// One figure over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Which figure.
+    pub metric: DiskMetric,
+    /// Differences, for a counter; else empty.
+    pub intervals: Vec<Interval>,
+    /// Samples, for a figure seen at instants; else empty.
+    pub samples: Vec<PointSample>,
+}
+
+impl Column {
+    /// Both averages, exactly as pmlogsummary forms them (`-b`): per second for counters of
+    /// operations and bytes, without dimension for counters of seconds. `None` when no interval
+    /// (or sample) counts.
+    #[must_use]
+    pub fn averages(&self) -> Option<Averages> {
+        if self.metric.is_counter() {
+            self.counter_averages()
+        } else {
+            self.sample_averages()
+        }
+    }
+
+    /// Intervals that do not count.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.intervals.iter().filter(|i| !i.is_kept()).count() as u64
+    }
+
+    fn counter_averages(&self) -> Option<Averages> {
+        let kept = self.intervals.iter().filter(|i| i.is_kept());
+        let (mut rates, mut rise, mut seconds, mut count) = (0.0, 0.0, 0.0, 0u64);
+        for interval in kept {
+            rates += interval.rate();
+            rise += interval.difference;
+            seconds += interval.seconds();
+            count += 1;
+        }
+        (count > 0).then(|| Averages {
+            stochastic: rates / count as f64,
+            time: rise / seconds,
+            count,
+        })
+    }
+
+    fn sample_averages(&self) -> Option<Averages> {
+        let first = self.samples.first()?;
+        let count = self.samples.len() as u64;
+        let stochastic = self.samples.iter().map(|s| s.value).sum::<f64>() / count as f64;
+        let (mut weighted, mut seconds) = (0.0, 0.0);
+        for pair in self.samples.windows(2).filter(|pair| !pair[1].after_gap) {
+            let held = pair[1].at_unix_ns.saturating_sub(pair[0].at_unix_ns) as f64 / 1e9;
+            weighted += pair[0].value * held;
+            seconds += held;
+        }
+        let time = if seconds > 0.0 {
+            weighted / seconds
+        } else {
+            first.value
+        };
+        Some(Averages {
+            stochastic,
+            time,
+            count,
+        })
+    }
+}
+
+/// Everything recorded of one disk inside a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskSeries {
+    /// The disk.
+    pub disk: String,
+    /// The figures that were recorded, in the order of [`DiskMetric::ALL`].
+    pub columns: Vec<Column>,
+    /// Where the recording stops being readable.
+    pub damage: Option<Damage>,
+    /// What else the reader should know, as sentences.
+    pub warnings: Vec<String>,
+}
+
+impl DiskSeries {
+    /// A figure, if it was recorded.
+    #[must_use]
+    pub fn column(&self, metric: DiskMetric) -> Option<&Column> {
+        self.columns.iter().find(|column| column.metric == metric)
+    }
+
+    /// Both averages of a figure, if it was recorded.
+    #[must_use]
+    pub fn averages(&self, metric: DiskMetric) -> Option<Averages> {
+        self.column(metric)?.averages()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(from_s: u64, to_s: u64, difference: f64, verdict: Verdict) -> Interval {
+        Interval {
+            from_unix_ns: from_s * 1_000_000_000,
+            to_unix_ns: to_s * 1_000_000_000,
+            difference,
+            verdict,
+        }
+    }
+
+    #[test]
+    fn the_two_averages_weigh_intervals_differently_and_skip_gaps() {
+        let column = Column {
+            metric: DiskMetric::Reads,
+            intervals: vec![
+                interval(0, 10, 100.0, Verdict::Kept),
+                interval(10, 40, 600.0, Verdict::Kept),
+                interval(40, 50, 0.0, Verdict::Gap),
+                interval(50, 60, 0.0, Verdict::WentDown { as_wrap: None }),
+            ],
+            samples: Vec::new(),
+        };
+        let averages = column.averages().unwrap();
+        // Rates 10 and 20; 700 operations in 40 s.
+        assert!((averages.stochastic - 15.0).abs() < 1e-12);
+        assert!((averages.time - 17.5).abs() < 1e-12);
+        assert_eq!((averages.count, column.dropped()), (2, 2));
+    }
+
+    #[test]
+    fn a_sample_holds_until_the_next_but_not_across_a_gap() {
+        let sample = |at_s: u64, value, after_gap| PointSample {
+            at_unix_ns: at_s * 1_000_000_000,
+            value,
+            after_gap,
+        };
+        let column = Column {
+            metric: DiskMetric::QueueLength,
+            intervals: Vec::new(),
+            samples: vec![
+                sample(0, 4.0, false),
+                sample(10, 1.0, false),
+                sample(40, 9.0, true),
+                sample(50, 0.0, false),
+            ],
+        };
+        let averages = column.averages().unwrap();
+        assert!((averages.stochastic - 3.5).abs() < 1e-12);
+        // 4 for 10 s and 9 for 10 s; the 30 s across the gap do not count.
+        assert!((averages.time - 6.5).abs() < 1e-12);
+    }
+}

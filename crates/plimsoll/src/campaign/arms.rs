@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The arms of an experiment: named, checked, raised, and in the end lowered again.
+//!
+//! Every arm works in a directory of its own below its target, made and marked through the lab's
+//! journal, so that a run that is killed can be razed.
+
+use super::Asked;
+use super::names::{directory_name, free_name, short_name};
+use super::room::{Room, data_bytes};
+use crate::cli::spec::TargetSpec;
+use crate::failure::{Code, Failure, doing};
+use plimsoll_core::event::{Arm, Warning};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::{Action, Plan, Step};
+use plimsoll_core::target::TargetFacts;
+use plimsoll_core::units;
+use plimsoll_core::workload::Workload;
+use plimsoll_engine::{Place, SimDisk};
+use plimsoll_lab::host::{LocalHost, Owner};
+use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
+use plimsoll_lab::raise::{Razed, Standing, raise, raze};
+use plimsoll_lab::stacks::{DownError, Stack as _};
+use plimsoll_lab::{facts, stacks};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One arm.
+#[derive(Debug)]
+pub(crate) struct Target {
+    name: String,
+    given: String,
+    spec: TargetSpec,
+    control_of: Option<String>,
+    description: String,
+    /// Directory the arm works in, once raised.
+    pub(super) directory: Option<PathBuf>,
+    facts: Option<TargetFacts>,
+}
+
+impl Target {
+    /// Where the engine works.
+    pub(crate) fn place(&self) -> Place<'_> {
+        match (&self.spec, &self.directory) {
+            (TargetSpec::Null, _) => Place::Null,
+            (TargetSpec::Sim, _) => Place::Sim(SimDisk::default()),
+            (TargetSpec::File(path), _) => Place::File {
+                path,
+                direct_align: self.direct_align_bytes(),
+            },
+            (_, Some(path)) => Place::Directory {
+                path,
+                direct_align: self.direct_align_bytes(),
+            },
+            (_, None) => unreachable!("an arm is raised before it is used"),
+        }
+    }
+
+    pub(super) fn direct_align_bytes(&self) -> u32 {
+        self.facts
+            .as_ref()
+            .map_or(0, |facts| facts.direct_align_bytes)
+    }
+
+    fn is_real(&self) -> bool {
+        !matches!(self.spec, TargetSpec::Null | TargetSpec::Sim)
+    }
+
+    /// The directory the target's file system is found by.
+    fn root(&self) -> PathBuf {
+        match &self.spec {
+            TargetSpec::Directory(path) => path.clone(),
+            TargetSpec::File(path) => match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
+                _ => PathBuf::from("."),
+            },
+            _ => PathBuf::from("/"),
+        }
+    }
+}
+
+/// All arms, and what has to be undone for them.
+#[derive(Debug)]
+pub(crate) struct Arms {
+    targets: Vec<Target>,
+    options: stacks::Options,
+    host: LocalHost,
+    raised: Vec<String>,
+    directories: Option<Standing>,
+    held: Vec<File>,
+    devices: Vec<String>,
+}
+
+impl Arms {
+    /// The arms of these targets: labels are short where they can be, and the base is entered a
+    /// second time when a control is wanted.
+    pub(crate) fn named(
+        given: &[String],
+        specs: &[TargetSpec],
+        control: bool,
+        options: stacks::Options,
+        host: LocalHost,
+    ) -> Self {
+        let mut targets: Vec<Target> = Vec::new();
+        for (text, spec) in given.iter().zip(specs) {
+            let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+            let name = free_name(&short_name(text, given), &taken);
+            targets.push(new_target(name, text, spec, None));
+        }
+        if control && let (Some(text), Some(spec)) = (given.first(), specs.first()) {
+            let base = targets[0].name.clone();
+            let taken: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+            let name = free_name(&format!("{base} (again)"), &taken);
+            targets.push(new_target(name, text, spec, Some(base)));
+        }
+        Arms {
+            targets,
+            options,
+            host,
+            raised: Vec::new(),
+            directories: None,
+            held: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+
+    /// What the manifest says of them.
+    pub(crate) fn described(&self) -> Vec<Arm> {
+        let described = |target: &Target| Arm {
+            name: target.name.clone(),
+            target: target.given.clone(),
+            description: target.description.clone(),
+            control_of: target.control_of.clone(),
+            facts: target.facts.clone(),
+        };
+        self.targets.iter().map(described).collect()
+    }
+
+    /// The arm of this name.
+    pub(crate) fn target(&self, name: &str) -> &Target {
+        let found = self.targets.iter().find(|target| target.name == name);
+        found.expect("trials are planned for these arms")
+    }
+
+    /// Disks below the arms (major:minor) that can be watched for traffic.
+    pub(crate) fn devices(&self) -> &[String] {
+        &self.devices
+    }
+
+    /// Each system once, for measuring what it carries.
+    pub(crate) fn probed(&self) -> impl Iterator<Item = (&str, &Target)> {
+        let once = self
+            .targets
+            .iter()
+            .filter(|target| target.control_of.is_none());
+        once.map(|target| (target.name.as_str(), target))
+    }
+
+    /// Versions of the programs the arms may be made of.
+    pub(crate) fn versions(&self) -> BTreeMap<String, String> {
+        facts::versions(&self.host)
+    }
+
+    /// Everything that can be known to be wrong before anything is changed.
+    pub(crate) fn check(&self, asked: &[Asked]) -> Result<(), Failure> {
+        let needed = data_bytes(asked);
+        let mut places = Room::default();
+        for target in self.targets.iter().filter(|target| target.is_real()) {
+            match &target.spec {
+                // A stack of its own size; the directory `local` is as large as what it lies on.
+                TargetSpec::Stack(name) if name != stacks::local::Local.name() => {
+                    places.need(name, needed, self.options.size_bytes);
+                    continue;
+                }
+                TargetSpec::Stack(_) => continue,
+                TargetSpec::File(_) => check_one_file(target, asked)?,
+                _ => {}
+            }
+            let root = target.root();
+            facts::check_writable(&root).map_err(|error| {
+                Failure::usage(format!(
+                    "use target '{}': it is not writable: {error}",
+                    target.given
+                ))
+            })?;
+            let found = facts::target(&root).map_err(doing(Code::Failed, look_at(target)))?;
+            places.need(&found.path, needed, found.free_bytes);
+        }
+        places.check()
+    }
+
+    /// What raising would do, one line per step.
+    pub(crate) fn intentions(&self, id: &str, asked: &[Asked]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let needed = units::size(data_bytes(asked) as f64);
+        for (place, target) in self.targets.iter().enumerate() {
+            match &target.spec {
+                TargetSpec::Null | TargetSpec::Sim => continue,
+                TargetSpec::Stack(name) if target.control_of.is_none() => {
+                    lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up {name} --dry-run)"));
+                }
+                TargetSpec::File(path) => {
+                    lines.push(format!(
+                        "make {} with up to {needed}, and remove it at the end",
+                        path.display()
+                    ));
+                    continue;
+                }
+                _ => {}
+            }
+            lines.push(format!(
+                "make {}/{} with up to {needed}, and remove it at the end",
+                target.given.trim_end_matches('/'),
+                directory_name(id, place, &target.name)
+            ));
+        }
+        lines
+    }
+
+    /// Raises stacks that are not up, makes the arms' directories, finds facts.
+    pub(crate) fn raise(
+        &mut self,
+        id: &str,
+        state: &StateDir,
+        asked: &[Asked],
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let mut plan = Plan::default();
+        for place in 0..self.targets.len() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(stopped());
+            }
+            let root = match self.targets[place].spec.clone() {
+                TargetSpec::Stack(name) => self.stack_root(&name, state)?,
+                TargetSpec::Null | TargetSpec::Sim => continue,
+                _ => self.targets[place].root(),
+            };
+            let target = &mut self.targets[place];
+            let found = facts::target(&root).map_err(doing(Code::Failed, look_at(target)))?;
+            if target.description.is_empty() {
+                target.description = format!("{} on {}", found.file_system, found.mount_source);
+            }
+            target.facts = Some(found);
+            self.devices.extend(facts::device_of(&root));
+            let step = making(target, &root, &directory_name(id, place, &target.name))?;
+            // A file that is the base is the control's file too.
+            if !plan.steps.contains(&step) {
+                plan.steps.push(step);
+            }
+        }
+        self.devices.sort();
+        self.devices.dedup();
+        self.check_room(asked)?;
+        self.make(&plan, id, state)?;
+        self.try_direct();
+        Ok(())
+    }
+
+    /// Room is checked again once all stacks are up: their images have taken theirs by then.
+    fn check_room(&self, asked: &[Asked]) -> Result<(), Failure> {
+        let mut places = Room::default();
+        for found in self
+            .targets
+            .iter()
+            .filter_map(|target| target.facts.as_ref())
+        {
+            places.need(&found.device, data_bytes(asked), found.free_bytes);
+        }
+        places.check()
+    }
+
+    /// Some file systems (NFS) have direct I/O, but none of the nameless files it is tried on
+    /// elsewhere: with a directory of our own it can be tried on a named one.
+    fn try_direct(&mut self) {
+        for target in &mut self.targets {
+            if let (Some(facts), Some(directory)) = (&mut target.facts, &target.directory)
+                && facts.direct_align_bytes == 0
+            {
+                facts.direct_align_bytes = facts::direct_align_in(directory);
+            }
+        }
+    }
+
+    fn make(&mut self, plan: &Plan, id: &str, state: &StateDir) -> Result<(), Failure> {
+        if plan.steps.is_empty() {
+            return Ok(());
+        }
+        let header = Header {
+            format: FormatVersion::JOURNAL,
+            id: id.to_owned(),
+            kind: Kind::Run(id.to_owned()),
+            owner: Owner::this(),
+            began_at: jiff::Timestamp::now().to_string(),
+            mount_dir: None,
+        };
+        let journal = Journal::create(state, header)
+            .map_err(doing(Code::Failed, "begin the journal of the run"))?;
+        let standing = raise(plan, &mut self.host, journal)
+            .map_err(doing(Code::Failed, "make the directories of the run"))?;
+        self.directories = Some(standing);
+        Ok(())
+    }
+
+    /// The directory of a stack that is up and healthy; raises it when it is not up.
+    fn stack_root(&mut self, name: &str, state: &StateDir) -> Result<PathBuf, Failure> {
+        let stack = stacks::find(name).expect("the name was checked when it was read");
+        let describe = |targets: &mut Vec<Target>| {
+            for target in targets.iter_mut().filter(|target| target.given == name) {
+                target.description = stack.description().into();
+            }
+        };
+        describe(&mut self.targets);
+        let all = stacks::status(state, &mut self.host)
+            .map_err(doing(Code::Failed, "read the journals of the stacks"))?;
+        if let Some(status) = all.into_iter().find(|status| status.name == name) {
+            if !status.problems.is_empty() {
+                let list = status.problems.join("; ");
+                return Err(
+                    Failure::new(Code::Failed, format!("use stack '{name}': {list}"))
+                        .hint(format!("take it down with: plimsoll stack down {name}")),
+                );
+            }
+            self.hold(name, state)?;
+            return Ok(status.mount_dir.unwrap_or_default().into());
+        }
+        let up = stacks::up(name, &self.options, state, &mut self.host)
+            .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
+        self.raised.push(name.to_owned());
+        self.hold(name, state)?;
+        Ok(up.mount_dir)
+    }
+
+    /// Keeps others from taking the stack down while it is measured.
+    fn hold(&mut self, name: &str, state: &StateDir) -> Result<(), Failure> {
+        let held = stacks::hold(name, state)
+            .map_err(doing(Code::Failed, format!("hold the stack {name}")))?;
+        self.held.push(held);
+        Ok(())
+    }
+
+    /// What a reader should know of the arms before any number.
+    pub(crate) fn notes(&self, asked: &[Asked]) -> Vec<Warning> {
+        let direct = asked.iter().any(|one| one.workload.is_direct());
+        let mut notes = Vec::new();
+        for target in self
+            .targets
+            .iter()
+            .filter(|t| t.is_real() && t.control_of.is_none())
+        {
+            if matches!(target.spec, TargetSpec::File(_)) {
+                notes.push(Warning {
+                    about: target.name.clone(),
+                    text: "one file was given, so no write-verify preceded the measurement".into(),
+                });
+            }
+            if direct && target.direct_align_bytes() == 0 {
+                notes.push(Warning {
+                    about: target.name.clone(),
+                    text: "direct I/O does not work here: this machine's page cache takes part"
+                        .into(),
+                });
+            }
+        }
+        notes
+    }
+
+    /// Undoes everything that was raised here, in reverse; returns what is left. A stack that
+    /// another run has begun to use stays for it.
+    pub(crate) fn lower(&mut self, state: &StateDir) -> Vec<String> {
+        let mut left = Vec::new();
+        if let Some(standing) = self.directories.take() {
+            left.extend(problems(&raze(standing.journal, &mut self.host)));
+        }
+        self.held.clear();
+        while let Some(name) = self.raised.pop() {
+            match stacks::down(&name, state, &mut self.host) {
+                Ok(razed) => left.extend(problems(&razed)),
+                Err(DownError::Journal(JournalError::InUse { .. })) => {}
+                Err(error) => left.push(format!("stack {name}: {error}")),
+            }
+        }
+        left
+    }
+}
+
+/// The failure of a run that was stopped before its first trial.
+pub(super) fn stopped() -> Failure {
+    Failure::new(
+        Code::Interrupted,
+        "go on: it was stopped before anything was measured",
+    )
+}
+
+fn look_at(target: &Target) -> String {
+    format!("look at target '{}'", target.given)
+}
+
+fn check_one_file(target: &Target, asked: &[Asked]) -> Result<(), Failure> {
+    match asked
+        .iter()
+        .find(|one| matches!(one.workload, Workload::Files(_)))
+    {
+        None => Ok(()),
+        Some(files) => Err(Failure::usage(format!(
+            "run {} on the file {}: it needs a directory",
+            files.workload.name(),
+            target.given
+        ))),
+    }
+}
+
+/// The step that makes what the arm works in: its file, or a directory of its own.
+fn making(target: &mut Target, root: &Path, directory: &str) -> Result<Step, Failure> {
+    let (why, apply, undo) = if let TargetSpec::File(path) = &target.spec {
+        let path = shown(&absolute(path)?)?;
+        let make = Action::MakeFile {
+            path: path.clone(),
+            bytes: 0,
+        };
+        ("make the file", make, Action::RemoveFile(path))
+    } else {
+        let directory = absolute(root)?.join(directory);
+        let path = shown(&directory)?;
+        target.directory = Some(directory);
+        (
+            "make a directory",
+            Action::MakeDir(path.clone()),
+            Action::RemoveDir(path),
+        )
+    };
+    Ok(Step {
+        why: why.into(),
+        apply,
+        undo: Some(undo),
+    })
+}
+
+/// What undoing left behind, in words.
+pub(crate) fn problems(razed: &Razed) -> Vec<String> {
+    let errors = razed.errors.iter().map(ToString::to_string);
+    errors
+        .chain(razed.journal_errors.iter().map(ToString::to_string))
+        .collect()
+}
+
+fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<String>) -> Target {
+    let description = match spec {
+        TargetSpec::Null => "nothing: operations end at once",
+        TargetSpec::Sim => "a simulated disk in virtual time",
+        _ => "",
+    };
+    Target {
+        name,
+        given: given.to_owned(),
+        spec: spec.clone(),
+        control_of,
+        description: description.into(),
+        directory: None,
+        facts: None,
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::new(Code::Failed, format!("find {}: {error}", path.display())))
+}
+
+/// A path as the journal keeps it.
+fn shown(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::usage(format!(
+            "use {}: its name is not valid UTF-8, and the journal could not name it",
+            path.display()
+        ))
+    })
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Carries out a run or a comparison: arms made ready, trials in their planned order, everything
+//! recorded, everything undone.
+//!
+//! Nothing here decides what is said of the results: that happens when the run folder is read back.
+
+mod arms;
+mod names;
+mod proof;
+mod room;
+mod scale;
+mod trial;
+
+pub(crate) use arms::{Arms, problems};
+
+use crate::failure::{Code, Failure, failed};
+use plimsoll_archive::{ArchiveError, Writer};
+use plimsoll_core::comparison::Policy;
+use plimsoll_core::event::{
+    Entry, Listener, Manifest, Results, RunEvent, TrialId, TrialResult, Warning,
+};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::EngineChoice;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) use proof::prove;
+pub(crate) use scale::{Asked, entries, label_of};
+
+/// What holds for all trials.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) seed: Seed,
+    pub(crate) policy: Policy,
+    pub(crate) blocks: u32,
+    /// Length of the measured part of each trial.
+    pub(crate) length: Nanos,
+    pub(crate) warmup: Nanos,
+    /// Play whole recordings instead of slices.
+    pub(crate) whole: bool,
+    /// Prove every system before measuring on it.
+    pub(crate) verify: bool,
+    pub(crate) engine: EngineChoice,
+}
+
+/// Listeners in a row.
+struct Everyone<'a>(Vec<&'a mut dyn Listener>);
+
+impl Listener for Everyone<'_> {
+    fn event(&mut self, event: &RunEvent) {
+        self.0.iter_mut().for_each(|listener| listener.event(event));
+    }
+}
+
+/// The manifest of what is about to be done.
+pub(crate) fn manifest(
+    id: &str,
+    arms: &Arms,
+    entries: Vec<Entry>,
+    settings: &Settings,
+) -> Manifest {
+    Manifest {
+        format: FormatVersion::RUN,
+        program: env!("CARGO_PKG_VERSION").into(),
+        id: id.into(),
+        began_at: jiff::Zoned::now()
+            .strftime("%Y-%m-%dT%H:%M:%S%:z")
+            .to_string(),
+        command: std::env::args().collect(),
+        seed: settings.seed,
+        generator: plimsoll_core::rng::GENERATOR.into(),
+        policy: settings.policy,
+        machine: plimsoll_lab::facts::machine(),
+        versions: arms.versions(),
+        arms: arms.described(),
+        entries,
+        blocks: settings.blocks,
+    }
+}
+
+/// Runs all trials of `manifest` in their order, recording into `folder`, and reads the results
+/// back. A stop ends the current trial; what was measured stands.
+pub(crate) fn carry_out(
+    manifest: &Manifest,
+    arms: &Arms,
+    settings: &Settings,
+    notes: &[Warning],
+    folder: &Path,
+    stop: &AtomicBool,
+    screen: &mut dyn Listener,
+) -> Result<Results, Failure> {
+    let mut writer = Writer::create(folder, manifest).map_err(|error| match &error {
+        ArchiveError::Occupied(_) => Failure::usage(&error),
+        _ => Failure::new(Code::Failed, &error),
+    })?;
+    let mut everyone = Everyone(vec![&mut writer, screen]);
+    for note in notes {
+        everyone.event(&RunEvent::Warning(note.clone()));
+    }
+    let (trials, ended) = run_all(manifest, arms, settings, stop, &mut everyone);
+    let interrupted = ended.is_err() || stop.load(Ordering::Relaxed);
+    let comparisons = plimsoll_stats::compare_all(manifest, &trials);
+    everyone.event(&RunEvent::Finished {
+        interrupted,
+        comparisons,
+    });
+    if let Some(failure) = writer.take_failure() {
+        return Err(
+            Failure::new(Code::Failed, failure).hint("the run went on, but it is not recorded")
+        );
+    }
+    ended?;
+    plimsoll_archive::open(folder).map_err(failed(Code::Failed))
+}
+
+fn run_all(
+    manifest: &Manifest,
+    arms: &Arms,
+    settings: &Settings,
+    stop: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> (Vec<TrialResult>, Result<(), Failure>) {
+    let mut results = Vec::new();
+    for trial in order(manifest) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let entry = manifest
+            .entries
+            .iter()
+            .find(|entry| entry.label == trial.workload);
+        let entry = entry.expect("the order was made from these entries");
+        match trial::run_trial(&trial, arms, entry, settings, stop, listener) {
+            Ok(result) => results.push(result),
+            // A stop while files are laid out is no failure of the trial.
+            Err(_) if stop.load(Ordering::Relaxed) => break,
+            Err(failure) => return (results, Err(failure)),
+        }
+    }
+    (results, Ok(()))
+}
+
+/// The order of the trials: randomised complete blocks from the recorded seed.
+pub(crate) fn order(manifest: &Manifest) -> Vec<TrialId> {
+    let arms: Vec<String> = manifest.arms.iter().map(|arm| arm.name.clone()).collect();
+    let entries: Vec<String> = manifest
+        .entries
+        .iter()
+        .map(|entry| entry.label.clone())
+        .collect();
+    plimsoll_lab::experiment::order(&arms, &entries, manifest.blocks, manifest.seed)
+}
+
+/// An identifier for a run: when it began and which process it was.
+pub(crate) fn run_id() -> String {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    format!("{now}-{}", std::process::id())
+}

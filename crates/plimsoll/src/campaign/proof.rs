@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The proof that precedes every measurement: concurrent writes come back as they were written.
+
+use super::arms::stopped;
+use super::{Arms, Settings};
+use crate::failure::{Code, Failure, failed};
+use plimsoll_engine::{Fault, VerifyOptions, VerifyReport};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes the writes are spread over.
+pub(super) const VERIFY_BYTES: u64 = 16 << 20;
+/// Writes and reads: about a second on a slow system, with enough in flight to show data that
+/// lands in the wrong place.
+const OPERATIONS: u64 = 1_500;
+const DEPTH: u32 = 16;
+
+/// Proves each system once. The seed differs by run and system: blocks that an earlier run or
+/// another system left must not pass for those of this one.
+pub(crate) fn prove(
+    arms: &Arms,
+    id: &str,
+    settings: &Settings,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    for (name, target) in arms.probed() {
+        let Some(directory) = &target.directory else {
+            continue;
+        };
+        let options = VerifyOptions {
+            bytes: VERIFY_BYTES,
+            operations: OPERATIONS,
+            depth: DEPTH,
+            seed: settings.seed.derive(&format!("verify {id} {name}"), 0),
+        };
+        let align = target.direct_align_bytes();
+        let report = plimsoll_engine::verify(directory, align, &options, stop)
+            .map_err(failed(Code::Failed))?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        judge(name, &report)?;
+    }
+    Ok(())
+}
+
+fn judge(name: &str, report: &VerifyReport) -> Result<(), Failure> {
+    if report.passed() {
+        return Ok(());
+    }
+    if report.interrupted && report.n_faults == 0 && report.errors == 0 {
+        let text = format!("verify {name}: it was not done in time, so nothing is known of it");
+        return Err(Failure::new(Code::BadData, text)
+            .hint("--no-verify measures without the proof, at your own risk"));
+    }
+    let first = report.findings.first().map_or_else(String::new, |finding| {
+        format!(
+            "; first: {} at byte {}",
+            words(finding.fault),
+            finding.offset
+        )
+    });
+    let text = format!(
+        "measure on {name}: it does not keep what is written ({} bad blocks of {} written, {} errors{first})",
+        report.n_faults, report.written, report.errors
+    );
+    Err(Failure::new(Code::BadData, text)
+        .hint("nothing was measured: figures of a system that loses data mean nothing"))
+}
+
+fn words(fault: Fault) -> String {
+    match fault {
+        Fault::Stale => "an acknowledged write is missing".into(),
+        Fault::Torn => "a write is there in part".into(),
+        Fault::Misplaced { belongs_at } => format!("what belongs at byte {belongs_at} lies"),
+        Fault::Wrong => "something that was never written lies".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_engine::Finding;
+
+    #[test]
+    fn a_slow_system_is_not_accused_of_losing_data() {
+        let whole = VerifyReport {
+            written: 9,
+            checked: 9,
+            ..VerifyReport::default()
+        };
+        assert!(judge("a", &whole).is_ok());
+        let slow = VerifyReport {
+            interrupted: true,
+            ..whole.clone()
+        };
+        assert!(
+            judge("a", &slow)
+                .unwrap_err()
+                .message
+                .contains("not done in time")
+        );
+        let finding = Finding {
+            offset: 4096,
+            fault: Fault::Misplaced { belongs_at: 512 },
+        };
+        let bad = VerifyReport {
+            n_faults: 1,
+            findings: vec![finding],
+            ..whole
+        };
+        let failure = judge("a", &bad).unwrap_err();
+        assert_eq!(failure.code, Code::BadData);
+        assert!(failure.message.contains("byte 512") && failure.message.contains("byte 4096"));
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what was asked (`nas.toml@auto`) to the entries of a manifest, measuring how much the
+//! systems carry where a factor has to be found.
+
+use super::arms::stopped;
+use super::{Arms, Settings};
+use crate::failure::{Code, Failure};
+use plimsoll_core::event::{Entry, Warning};
+use plimsoll_core::model::{Direction, Model};
+use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::{RandomIo, Workload};
+use plimsoll_engine::RunOptions;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Length of the capacity probe of each system: long enough for a steady rate on a cold queue.
+const PROBE: Nanos = Nanos(2_000_000_000);
+/// Operations in flight during the probe: a busy disk queue.
+const PROBE_DEPTH: u32 = 16;
+/// The busy seconds of the multiple ask for this share of what the slowest system carried.
+const SHARE: f64 = 0.6;
+/// Steps a factor is rounded down to, per decade.
+const STEPS: [f64; 10] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
+
+/// A workload as it was asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) workload: Workload,
+    /// `None`: to be found.
+    pub(crate) scale: Option<f64>,
+}
+
+/// Resolves what was asked; notes say how a factor was found.
+pub(crate) fn entries(
+    asked: &[Asked],
+    arms: &Arms,
+    settings: &Settings,
+    stop: &AtomicBool,
+    notes: &mut Vec<Warning>,
+) -> Result<Vec<Entry>, Failure> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for one in asked {
+        let scale = match (&one.workload, one.scale) {
+            (_, Some(scale)) => scale,
+            (Workload::Model(model), None) => find(model, arms, settings, stop, notes)?,
+            _ => 1.0,
+        };
+        let entry = Entry {
+            label: label(one.workload.name(), scale),
+            scale,
+            length: length(&one.workload, settings),
+            workload: one.workload.clone(),
+        };
+        let taken = entries.iter().any(|other| other.label == entry.label);
+        if taken && one.scale.is_none() {
+            let text = "the factor that was found is already there, so it was not entered twice";
+            notes.push(Warning {
+                about: entry.label,
+                text: text.into(),
+            });
+            continue;
+        }
+        if taken {
+            return Err(Failure::usage(format!(
+                "run '{}' twice: give each workload once",
+                entry.label
+            )));
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// What a workload will be called, as far as that is known before anything is measured.
+pub(crate) fn label_of(asked: &Asked) -> String {
+    match asked.scale {
+        Some(scale) => label(asked.workload.name(), scale),
+        None => format!("{} ×auto", asked.workload.name()),
+    }
+}
+
+fn length(workload: &Workload, settings: &Settings) -> Nanos {
+    match workload {
+        Workload::Model(model) if settings.whole => model.length(),
+        // Slices are whole seconds.
+        Workload::Model(_) => Nanos((settings.length.0 / Nanos::SECOND.0).max(1) * Nanos::SECOND.0),
+        _ => settings.length,
+    }
+}
+
+/// `nas`, `nas ×12`, `nas ×0.5`.
+fn label(name: &str, scale: f64) -> String {
+    if (scale - 1.0).abs() < 1e-9 {
+        return name.into();
+    }
+    let text = format!("{scale:.3}");
+    format!(
+        "{name} ×{}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
+/// The factor at which the recording's busy seconds ask for [`SHARE`] of what the slowest system
+/// carries at a fixed depth.
+fn find(
+    model: &Model,
+    arms: &Arms,
+    settings: &Settings,
+    stop: &AtomicBool,
+    notes: &mut Vec<Warning>,
+) -> Result<f64, Failure> {
+    let mut slowest = (f64::INFINITY, String::new());
+    for (name, target) in arms.probed() {
+        let probe = Workload::Random(probe(model));
+        let failure = |error: plimsoll_engine::Error| match stop.load(Ordering::Relaxed) {
+            true => stopped(),
+            false => Failure::new(Code::Failed, error),
+        };
+        let mut prepared = plimsoll_engine::prepare(
+            target.place(),
+            &probe,
+            None,
+            settings.seed,
+            settings.engine,
+            stop,
+        )
+        .map_err(&failure)?;
+        let options = RunOptions {
+            length: PROBE,
+            warmup: Nanos::SECOND,
+            depth_max: PROBE_DEPTH,
+            seed: settings.seed.derive("probe", 0),
+        };
+        let outcome = prepared
+            .run(&options, stop, &mut |_| ())
+            .map_err(&failure)?;
+        if outcome.interrupted {
+            return Err(stopped());
+        }
+        let rate = ratio(
+            (outcome.stats.ops() - outcome.stats.errors()) as f64,
+            outcome.length.as_secs_f64(),
+        );
+        if rate < slowest.0 {
+            slowest = (rate, name.to_owned());
+        }
+    }
+    let busy = busy_rate(model);
+    let factor = round_down(SHARE * slowest.0 / busy);
+    let text = format!(
+        "×{factor} was chosen: {} carries {} ops/s of this mix at depth {PROBE_DEPTH}, the recording's busy seconds ask for {} ops/s, and the factor brings them to at most {:.0} % of that",
+        slowest.1,
+        units::rate(slowest.0),
+        units::rate(busy),
+        SHARE * 100.0
+    );
+    notes.push(Warning {
+        about: label(&model.name, factor),
+        text,
+    });
+    Ok(factor)
+}
+
+/// The same mix as fast as the storage lets it: mean size, share of reads, working set.
+fn probe(model: &Model) -> RandomIo {
+    let [(reads, read_bytes), (writes, write_bytes)] =
+        Direction::BOTH.map(|direction| model.mean_per_s(direction));
+    let mean = ratio(read_bytes + write_bytes, reads + writes);
+    RandomIo {
+        block_bytes: saturating_u32(round_u64(mean).next_power_of_two().clamp(4_096, 1 << 20)),
+        depth: PROBE_DEPTH,
+        file_bytes: model.assumed.working_set_bytes,
+        ..RandomIo::new("probe", ratio(reads, reads + writes))
+    }
+}
+
+/// Operations per second that 95 % of the recorded time stays below.
+fn busy_rate(model: &Model) -> f64 {
+    let rate = |cell| {
+        Direction::BOTH
+            .iter()
+            .map(|d| plimsoll_core::model::Cell::ops_per_s(cell, *d))
+            .sum::<f64>()
+    };
+    let mut rates: Vec<(f64, u64)> = model
+        .envelope
+        .cells()
+        .iter()
+        .map(|cell| (rate(cell), cell.length.0))
+        .collect();
+    rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let limit = floor_u64(model.length().0 as f64 * 0.95);
+    let mut passed = 0;
+    for (rate, length) in &rates {
+        passed += length;
+        if passed >= limit {
+            return rate.max(f64::MIN_POSITIVE);
+        }
+    }
+    1.0
+}
+
+fn round_down(factor: f64) -> f64 {
+    if !factor.is_finite() || factor <= 0.0 {
+        return 1.0;
+    }
+    let decade = 10f64.powf(factor.log10().floor());
+    let step = STEPS
+        .iter()
+        .rev()
+        .find(|step| *step * decade <= factor * (1.0 + 1e-9));
+    // Two decimals are enough, and keep 3 × 0.1 from showing as 0.30000000000000004.
+    (step.unwrap_or(&1.0) * decade * 100.0 + 1e-6)
+        .floor()
+        .max(1.0)
+        / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_are_round_and_never_above_what_is_carried() {
+        for (factor, expect) in [
+            (0.97, 0.8),
+            (1.0, 1.0),
+            (7.9, 6.0),
+            (12.4, 12.0),
+            (140.0, 120.0),
+            (0.33, 0.3),
+        ] {
+            let found = round_down(factor);
+            assert!((found - expect).abs() < 1e-9, "{factor}: {found}");
+        }
+        assert!((round_down(f64::NAN) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn labels_say_the_factor_where_there_is_one() {
+        for (scale, expect) in [
+            (1.0, "nas"),
+            (12.0, "nas ×12"),
+            (0.5, "nas ×0.5"),
+            (1.25, "nas ×1.25"),
+        ] {
+            assert_eq!(label("nas", scale), expect);
+        }
+    }
+}

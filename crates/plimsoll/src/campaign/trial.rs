@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One trial: lay out the files, play the workload, hold the load against the model.
+
+use super::{Arms, Settings};
+use crate::failure::{Code, Failure, failed};
+use plimsoll_core::event::{Entry, Interval, Listener, RunEvent, TrialId, TrialResult, Warning};
+use plimsoll_core::model::{Cell, Fidelity, Model, Selection};
+use plimsoll_core::num::{ratio, saturating_u32};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::Workload;
+use plimsoll_engine::clock::Clock;
+use plimsoll_engine::sys::clock::HostClock;
+use plimsoll_engine::{Outcome, Prepared, RunOptions};
+use plimsoll_lab::host::{Clock as _, SystemClock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Requests in flight at most under a model: what one disk queue of today holds.
+const DEPTH_MAX: u32 = 256;
+/// The generator is to blame when its median delay reaches this share of the median response time.
+const LAG_SHARE_MAX: f64 = 0.1;
+/// Disks count as quiet after this many looks without a transfer.
+const QUIET_POLLS: u32 = 3;
+/// Time between two looks.
+const QUIET_POLL: Duration = Duration::from_millis(50);
+/// Other programs may use the disk for ever; after this the trial begins all the same.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
+/// An open loop is carried when at least this share of it was handed over.
+const CARRIED_MIN: f64 = 0.995;
+
+/// What a trial plays.
+#[derive(Debug)]
+pub(crate) enum Play {
+    /// As fast as the storage lets it.
+    Closed,
+    /// All intervals of the recording.
+    Whole(Vec<Cell>),
+    /// One-second slices of it.
+    Slices(Selection),
+}
+
+impl Play {
+    /// What `entry` plays in `block`: the same for every arm of the block.
+    pub(crate) fn of(entry: &Entry, whole: bool, seed: Seed, block: u32) -> Play {
+        let Workload::Model(model) = &entry.workload else {
+            return Play::Closed;
+        };
+        if whole {
+            return Play::Whole(model.play_whole(entry.scale));
+        }
+        let seconds = saturating_u32(entry.length.0 / Nanos::SECOND.0).max(1);
+        Play::Slices(model.play_slices(seconds, entry.scale, block_seed(seed, block)))
+    }
+
+    fn cells(&self) -> Option<&[Cell]> {
+        match self {
+            Play::Closed => None,
+            Play::Whole(cells) => Some(cells),
+            Play::Slices(selection) => Some(&selection.cells),
+        }
+    }
+
+    /// The load that was handed over, held against the recording.
+    fn fidelity(&self, model: &Model, scale: f64, submitted: &[Cell]) -> Vec<Fidelity> {
+        match self {
+            Play::Closed => Vec::new(),
+            Play::Whole(cells) => plimsoll_trace::fidelity(cells, submitted, &model.bursts),
+            Play::Slices(selection) => model.slice_fidelity(submitted, &selection.picked, scale),
+        }
+    }
+}
+
+/// Arms of one block share slices, offsets and file sizes, so that only the storage differs.
+fn block_seed(seed: Seed, block: u32) -> Seed {
+    seed.derive("block", u64::from(block))
+}
+
+/// Runs one trial and tells the listener everything.
+pub(crate) fn run_trial(
+    trial: &TrialId,
+    arms: &Arms,
+    entry: &Entry,
+    settings: &Settings,
+    stop: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<TrialResult, Failure> {
+    listener.event(&RunEvent::TrialBegan(trial.clone()));
+    let play = Play::of(entry, settings.whole, settings.seed, trial.block);
+    let seed = block_seed(settings.seed, trial.block);
+    let clock = HostClock::start();
+    let failure = failed(Code::Failed);
+    let mut prepared = plimsoll_engine::prepare(
+        arms.target(&trial.arm).place(),
+        &entry.workload,
+        play.cells(),
+        seed,
+        settings.engine,
+        stop,
+    )
+    .map_err(&failure)?;
+    settle(arms.devices(), stop);
+    let prepare = clock.now();
+    listener.event(&RunEvent::Prepared {
+        trial: trial.clone(),
+        took: prepare,
+    });
+    let outcome = measure(&mut prepared, trial, entry, settings, stop, listener)?;
+    // A tree of files is built anew for every trial, as its original does; a data file serves all
+    // trials of its arm and goes with the arm's directory.
+    if matches!(entry.workload, Workload::Files(_)) {
+        prepared.remove().map_err(&failure)?;
+    }
+    let fidelity = match &entry.workload {
+        Workload::Model(model) if !outcome.interrupted => {
+            play.fidelity(model, entry.scale, &outcome.submitted)
+        }
+        _ => Vec::new(),
+    };
+    let result = TrialResult {
+        trial: trial.clone(),
+        length: outcome.length,
+        prepare,
+        stats: outcome.stats,
+        generator: outcome.generator,
+        fidelity,
+        interrupted: outcome.interrupted,
+    };
+    listener.event(&RunEvent::TrialEnded(result.clone()));
+    let open_loop = matches!(entry.workload, Workload::Model(_));
+    for text in remarks(&result, open_loop) {
+        let about = format!("{} on {}", trial.workload, trial.arm);
+        listener.event(&RunEvent::Warning(Warning { about, text }));
+    }
+    Ok(result)
+}
+
+/// Waits until earlier trials burden this one no more: what they left in the page cache is written
+/// out, and the disks below have had nothing to do for a moment (a file system may discard freed
+/// blocks in the background long after its files were removed).
+fn settle(devices: &[String], stop: &AtomicBool) {
+    rustix::fs::sync();
+    let bytes = || -> Vec<_> {
+        devices
+            .iter()
+            .filter_map(|device| plimsoll_lab::facts::device_bytes(device).ok())
+            .collect()
+    };
+    let clock = SystemClock::new();
+    let began = clock.now();
+    let (mut last, mut quiet) = (bytes(), 0);
+    while quiet < QUIET_POLLS
+        && clock.now().saturating_sub(began) < SETTLE_MAX
+        && !stop.load(Ordering::Relaxed)
+    {
+        clock.pause(QUIET_POLL);
+        let now = bytes();
+        quiet = if now == last { quiet + 1 } else { 0 };
+        last = now;
+    }
+}
+
+fn measure(
+    prepared: &mut Prepared,
+    trial: &TrialId,
+    entry: &Entry,
+    settings: &Settings,
+    stop: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Outcome, Failure> {
+    let open_loop = matches!(entry.workload, Workload::Model(_));
+    let options = RunOptions {
+        length: entry.length,
+        // A model has no warm-up: every second of it is part of the recording.
+        warmup: if open_loop { Nanos(0) } else { settings.warmup },
+        depth_max: DEPTH_MAX,
+        seed: block_seed(settings.seed, trial.block),
+    };
+    let mut on_interval = |interval: Interval| {
+        listener.event(&RunEvent::Interval {
+            place: trial.place,
+            interval,
+        });
+    };
+    prepared
+        .run(&options, stop, &mut on_interval)
+        .map_err(failed(Code::Failed))
+}
+
+/// What a reader of this result should know.
+fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let errors = result.stats.errors();
+    if errors > 0 {
+        let ops = result.stats.ops();
+        remarks.push(format!("{errors} of {ops} operations failed"));
+    }
+    let lost = result.generator.not_submitted;
+    let submitted = result.stats.ops();
+    if ratio(submitted as f64, (submitted + lost) as f64) < CARRIED_MIN && lost > 0 {
+        remarks.push(format!(
+            "overloaded: {lost} of {} requests could not even be handed over in time; response times have no upper limit at this load",
+            submitted + lost
+        ));
+    }
+    let lag = result.stats.lag().quantile_ns(0.5);
+    let response = result.stats.response().quantile_ns(0.5);
+    if open_loop && lag as f64 > response as f64 * LAG_SHARE_MAX {
+        remarks.push(format!(
+            "half of the requests started {} or more after their time: the generator or a full queue held them back",
+            units::duration(Nanos(lag))
+        ));
+    }
+    for line in result.fidelity.iter().filter(|line| !line.passed()) {
+        remarks.push(format!(
+            "the load missed a gate: {} is off by {} (gate {})",
+            line.metric,
+            units::signed_percent(line.error),
+            units::signed_percent(line.gate).trim_start_matches('+')
+        ));
+    }
+    remarks
+}

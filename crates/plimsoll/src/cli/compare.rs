@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll compare`: several targets side by side under the same workloads.
+
+use super::measure::{Measure, Timing, measure};
+use super::stack::Shape;
+use crate::failure::{Code, Failure, Outcome};
+use plimsoll_core::comparison::{Policy, Verdict};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Compare systems side by side: which of them serves these workloads best, and how sure is that?
+///
+/// Every block runs every workload once on every system, in an order drawn from the seed. The
+/// first system is the base; it is entered a second time as the control that shows how far the
+/// lab can tell a system from itself. Stacks that are not up are raised, and taken down at the
+/// end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll compare /mnt/a /mnt/b -w varmail
+  plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
+pub(super) struct Args {
+    /// Directories, new files or stacks; the first is the base of all ratios.
+    #[arg(required = true, num_args = 1.., value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Workload: varmail, randread, randwrite or a file from `plimsoll fit`, with @FACTOR or
+    /// @auto (the largest round factor the slowest system should carry). May be repeated.
+    #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+    /// Blocks: how often every system runs every workload.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    blocks: u32,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    shape: Shape,
+    /// Two systems within this fraction of each other are equivalent. Fixed before the first block.
+    #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
+    margin: f64,
+    /// Do not enter the base a second time as the control.
+    #[arg(long)]
+    no_control: bool,
+    /// Exit with 10 (different) or 11 (inconclusive) when there is such a verdict.
+    #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
+    fail_on: Option<String>,
+    /// Run folder to make (default: ./plimsoll-results/<time>).
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print the results as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Say what would be done, in which order, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    if !(args.margin > 0.0 && args.margin < 1.0) {
+        return Err(Failure::usage(format!(
+            "use margin {}: it is a fraction between 0 and 1, such as 0.05",
+            args.margin
+        )));
+    }
+    if args.targets.len() < 2 && args.no_control {
+        return Err(Failure::usage("compare one target with nothing").hint("give a second target"));
+    }
+    let finished = measure(&Measure {
+        targets: &args.targets,
+        workloads: &args.workloads,
+        control: !args.no_control,
+        blocks: args.blocks,
+        whole: false,
+        timing: &args.timing,
+        shape: &args.shape,
+        policy: Policy {
+            margin: args.margin,
+            ..Policy::default()
+        },
+        output: args.output.as_deref(),
+        json: args.json,
+        dry_run: args.dry_run,
+    })?;
+    let Some(results) = finished else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    if !results.complete {
+        return super::done(Code::Interrupted);
+    }
+    let any = |verdict| {
+        results
+            .comparisons
+            .iter()
+            .any(|c| !c.is_control && c.verdict == verdict)
+    };
+    match args.fail_on.as_deref() {
+        Some("different") if any(Verdict::Different) => super::done(Code::Different),
+        Some("inconclusive") if any(Verdict::Inconclusive) => super::done(Code::Inconclusive),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

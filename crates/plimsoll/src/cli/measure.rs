@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `run` and `compare` share: from arguments to a run folder, its report and its cleaning up.
+
+use super::progress::Progress;
+use super::spec::{Scale, TargetSpec, WorkloadSpec};
+use super::stack::Shape;
+use crate::campaign::{self, Arms, Asked, Settings};
+use crate::failure::{Code, Failure, failed};
+use plimsoll_core::comparison::Policy;
+use plimsoll_core::event::{Manifest, Results};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_engine::EngineChoice;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Seconds a trial costs besides its measured part, for the estimate before the first one.
+const OVERHEAD: Nanos = Nanos(1_500_000_000);
+
+/// How long, from which seed, with which engine.
+#[derive(Debug, clap::Args)]
+pub(super) struct Timing {
+    /// Length of the measured part of each trial.
+    #[arg(long = "for", id = "length", default_value = "10s", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Nanos,
+    /// Time before the measured part, for workloads that run as fast as they can.
+    #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME")]
+    warmup: Nanos,
+    /// Seed of all randomness (default: drawn and printed).
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How operations reach the kernel.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "uring", "sync"])]
+    engine: String,
+    /// Go without the write-verify that precedes every measurement.
+    #[arg(long)]
+    no_verify: bool,
+}
+
+/// What `run` and `compare` ask for.
+#[derive(Debug)]
+pub(super) struct Measure<'a> {
+    pub(super) targets: &'a [String],
+    pub(super) workloads: &'a [String],
+    pub(super) control: bool,
+    pub(super) blocks: u32,
+    pub(super) whole: bool,
+    pub(super) timing: &'a Timing,
+    pub(super) shape: &'a Shape,
+    pub(super) policy: Policy,
+    pub(super) output: Option<&'a Path>,
+    pub(super) json: bool,
+    pub(super) dry_run: bool,
+}
+
+/// Does it, prints the results, leaves the report in the run folder. `None` after a dry run.
+pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
+    let targets: Vec<TargetSpec> = job
+        .targets
+        .iter()
+        .map(|text| TargetSpec::parse(text))
+        .collect::<Result<_, _>>()?;
+    let asked: Vec<Asked> = job
+        .workloads
+        .iter()
+        .map(|text| asked(text))
+        .collect::<Result<_, _>>()?;
+    check_labels(&asked)?;
+    let settings = settings(job)?;
+    let id = campaign::run_id();
+    let state = super::state_dir()?;
+    let options = job.shape.options(&state);
+    let mut arms = Arms::named(job.targets, &targets, job.control, options, super::host());
+    arms.check(&asked)?;
+    if job.dry_run {
+        show_plan(job, &arms, &asked, &settings, &id);
+        return Ok(None);
+    }
+    let folder = job.output.map_or_else(
+        || PathBuf::from("plimsoll-results").join(&id),
+        Path::to_path_buf,
+    );
+    plimsoll_archive::check_free(&folder).map_err(failed(Code::Usage))?;
+    let stop = super::stop_flag()?;
+    let outcome = arms
+        .raise(&id, &state, &asked, &stop)
+        .and_then(|()| play(job, &arms, &asked, &settings, &id, &folder, &stop));
+    let left = arms.lower(&state);
+    let shown = outcome.and_then(|results| show(job, &results, &folder).map(|()| results));
+    if left.is_empty() {
+        return shown.map(Some);
+    }
+    if let Err(failure) = &shown {
+        super::say(&failure.to_string());
+    }
+    let list = left.join(
+        "
+  ",
+    );
+    Err(Failure::new(
+        Code::NotCleaned,
+        format!(
+            "clean up:
+  {list}"
+        ),
+    )
+    .hint("run `plimsoll raze` to try again"))
+}
+
+/// Two workloads of one name would be one in the report.
+fn check_labels(asked: &[Asked]) -> Result<(), Failure> {
+    let labels: Vec<String> = asked.iter().map(campaign::label_of).collect();
+    match labels
+        .iter()
+        .enumerate()
+        .find(|(at, label)| labels[..*at].contains(label))
+    {
+        None => Ok(()),
+        Some((_, label)) => Err(Failure::usage(format!(
+            "run '{label}' twice: give each workload once"
+        ))
+        .hint("two files of one name? fit one of them with another --name")),
+    }
+}
+
+fn asked(text: &str) -> Result<Asked, Failure> {
+    let spec = WorkloadSpec::parse(text)?;
+    let scale = match spec.scale {
+        Scale::Fixed(scale) => Some(scale),
+        Scale::Auto => None,
+    };
+    Ok(Asked {
+        workload: spec.workload,
+        scale,
+    })
+}
+
+fn settings(job: &Measure<'_>) -> Result<Settings, Failure> {
+    let timing = job.timing;
+    if timing.length < Nanos(100_000_000) {
+        return Err(Failure::usage(format!(
+            "run for {}: the shortest run is 100 ms",
+            timing.length
+        )));
+    }
+    let drawn = || {
+        let now = jiff::Timestamp::now().as_nanosecond();
+        // Any 32 bits do; a short number is easier to type again.
+        u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
+    };
+    Ok(Settings {
+        seed: Seed(timing.seed.unwrap_or_else(drawn)),
+        policy: job.policy,
+        blocks: job.blocks,
+        length: timing.length,
+        warmup: timing.warmup,
+        whole: job.whole,
+        verify: !timing.no_verify,
+        engine: match timing.engine.as_str() {
+            "uring" => EngineChoice::Uring,
+            "sync" => EngineChoice::Sync,
+            _ => EngineChoice::Auto,
+        },
+    })
+}
+
+fn play(
+    job: &Measure<'_>,
+    arms: &Arms,
+    asked: &[Asked],
+    settings: &Settings,
+    id: &str,
+    folder: &Path,
+    stop: &std::sync::atomic::AtomicBool,
+) -> Result<Results, Failure> {
+    let mut notes = arms.notes(asked);
+    if settings.verify {
+        campaign::prove(arms, id, settings, stop)?;
+    }
+    let entries = campaign::entries(asked, arms, settings, stop, &mut notes)?;
+    let manifest = campaign::manifest(id, arms, entries, settings);
+    if !job.json {
+        super::say(&announcement(&manifest, folder));
+    }
+    let trials = manifest.arms.len() * manifest.entries.len() * manifest.blocks as usize;
+    let mut screen = Progress::new(trials as u64, job.json);
+    campaign::carry_out(&manifest, arms, settings, &notes, folder, stop, &mut screen)
+}
+
+/// What is about to happen, in one paragraph.
+fn announcement(manifest: &Manifest, folder: &Path) -> String {
+    let trials = manifest.arms.len() * manifest.entries.len() * manifest.blocks as usize;
+    let lengths: u64 = manifest
+        .entries
+        .iter()
+        .map(|e| e.length.0 + OVERHEAD.0)
+        .sum();
+    let total = Nanos(lengths * (manifest.arms.len() as u64) * u64::from(manifest.blocks));
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    format!(
+        "{trials} trial{} in {} block{}, about {}; seed {}; recorded in {}",
+        plural(trials),
+        manifest.blocks,
+        plural(manifest.blocks as usize),
+        units::clock_duration(total),
+        manifest.seed,
+        folder.display()
+    )
+}
+
+/// The plan of a dry run: what would be made, and the trials in their order.
+fn show_plan(job: &Measure<'_>, arms: &Arms, asked: &[Asked], settings: &Settings, id: &str) {
+    let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
+    let labels: Vec<String> = asked.iter().map(campaign::label_of).collect();
+    let order = plimsoll_lab::experiment::order(&names, &labels, settings.blocks, settings.seed);
+    let intentions = arms.intentions(id, asked);
+    if job.json {
+        let plan = serde_json::json!({ "would": intentions, "seed": settings.seed,
+            "length_ns": settings.length, "trials": order });
+        return super::print_json(&plan);
+    }
+    let mut text = String::from("Nothing was done. It would:\n");
+    for line in intentions {
+        let _ = writeln!(text, "  {line}");
+    }
+    let (n, length, seed) = (order.len(), settings.length, settings.seed);
+    let _ = writeln!(text, "then run {n} trials of {length} (seed {seed}):");
+    for trial in order {
+        let _ = writeln!(
+            text,
+            "  block {} · {} on {}",
+            trial.block + 1,
+            trial.workload,
+            trial.arm
+        );
+    }
+    super::print(&text);
+}
+
+/// Prints the results and writes the page.
+fn show(job: &Measure<'_>, results: &Results, folder: &Path) -> Result<(), Failure> {
+    let path = super::report::write_page(results, folder)?;
+    if job.json {
+        super::print_json(&super::report::as_json(results, folder));
+    } else {
+        let is_comparison = results.manifest.arms.len() > 1;
+        super::print(&super::report::as_text(results, is_comparison));
+        super::print(&format!("Report: {}", path.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line: one file per subcommand, each with its arguments, its work and its output.
+
+mod compare;
+mod doctor;
+mod fit;
+mod measure;
+mod progress;
+mod raze;
+mod report;
+mod run;
+pub(crate) mod spec;
+mod stack;
+
+use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
+use clap::{Parser, Subcommand};
+use plimsoll_lab::host::{LocalHost, SearchPath};
+use plimsoll_lab::journal::StateDir;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Finds the load a storage system safely carries: fit a workload from a production recording,
+/// run it on several systems side by side, and see which serves it best and how sure that is.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Fit(fit::Args),
+    Run(run::Args),
+    Compare(compare::Args),
+    Stack(stack::Args),
+    Report(report::Args),
+    Raze(raze::Args),
+    Doctor(doctor::Args),
+}
+
+/// Reads the command line, does the work, and turns a failure into words and an exit code.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are not failures; clap words and places both well.
+            let code = if error.use_stderr() {
+                Code::Usage.into()
+            } else {
+                ExitCode::SUCCESS
+            };
+            let _ = error.print();
+            return code;
+        }
+    };
+    let outcome = match cli.command {
+        Command::Fit(args) => fit::main(&args),
+        Command::Run(args) => run::main(&args),
+        Command::Compare(args) => compare::main(&args),
+        Command::Stack(args) => stack::main(&args),
+        Command::Report(args) => report::main(&args),
+        Command::Raze(args) => raze::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
+    };
+    outcome.unwrap_or_else(|failure| {
+        say(&failure.to_string());
+        failure.code.into()
+    })
+}
+
+/// Prints a result. A reader that went away (a closed pipe) is no failure.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    if !text.ends_with('\n') {
+        let _ = out.write_all(b"\n");
+    }
+    let _ = out.flush();
+}
+
+/// Prints a result for machines.
+fn print_json(value: &serde_json::Value) {
+    print(&serde_json::to_string_pretty(value).expect("values are plain data"));
+}
+
+/// Says what is going on or went wrong, beside the results.
+fn say(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = writeln!(err, "{text}");
+}
+
+/// Whether results may be coloured: a terminal whose user did not ask for plain text.
+fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Columns of the terminal as its user set them, else a common width.
+fn width() -> usize {
+    let set = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    set.unwrap_or(100).clamp(60, 200)
+}
+
+/// Where journals and stacks are kept.
+fn state_dir() -> Result<StateDir, Failure> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let path = if let Some(set) = std::env::var_os("PLIMSOLL_STATE") {
+        PathBuf::from(set)
+    } else if rustix::process::geteuid().is_root() {
+        PathBuf::from("/var/lib/plimsoll")
+    } else if let Some(set) = std::env::var_os("XDG_STATE_HOME") {
+        PathBuf::from(set).join("plimsoll")
+    } else if let Some(home) = home {
+        home.join(".local/state/plimsoll")
+    } else {
+        return Err(Failure::usage(
+            "find a place for the journal: neither HOME nor PLIMSOLL_STATE is set",
+        )
+        .hint("set PLIMSOLL_STATE to a directory on a disk that is not under test"));
+    };
+    Ok(StateDir::new(path))
+}
+
+/// This machine, with the user's search path.
+fn host() -> LocalHost {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    LocalHost::new(SearchPath::new(&path))
+}
+
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set; everything that waits looks at it.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))
+            .map_err(|error| Failure::new(Code::Failed, format!("watch for Ctrl-C: {error}")))?;
+    }
+    Ok(flag)
+}
+
+/// An orderly end with an exit code that says something.
+fn done(code: Code) -> Outcome {
+    Ok(code.into())
+}

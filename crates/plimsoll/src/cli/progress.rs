@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The terminal's view of a run: one bar with live rates and the time left, or one line per trial
+//! where there is no terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll_core::event::{Interval, Listener, RunEvent, TrialId, TrialResult};
+use plimsoll_core::units::{self, Nanos};
+use std::io::IsTerminal;
+
+/// Listens to a run and shows it on the standard error stream.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    live: bool,
+    trials: u64,
+    done: u64,
+    now: String,
+}
+
+impl Progress {
+    /// For a plan of `trials` trials; quiet when the results go to a machine.
+    pub(crate) fn new(trials: u64, quiet: bool) -> Self {
+        let live = std::io::stderr().is_terminal() && !quiet;
+        let bar = ProgressBar::with_draw_target(
+            Some(trials),
+            if live {
+                ProgressDrawTarget::stderr()
+            } else {
+                ProgressDrawTarget::hidden()
+            },
+        );
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}  ETA {eta}");
+        bar.set_style(style.expect("the template is a constant"));
+        Progress {
+            bar,
+            live: live || quiet,
+            trials,
+            done: 0,
+            now: String::new(),
+        }
+    }
+
+    fn began(&mut self, trial: &TrialId) {
+        self.now = format!(
+            "block {} · {} on {}",
+            trial.block + 1,
+            trial.workload,
+            trial.arm
+        );
+        self.bar.set_message(format!("{} · preparing", self.now));
+    }
+
+    fn second(&self, interval: &Interval) {
+        let response = interval.stats.response();
+        let rate = interval.stats.ops() as f64 / interval.length.as_secs_f64().max(1e-9);
+        self.bar.set_message(format!(
+            "{} · {} ops/s · p99 {}",
+            self.now,
+            units::rate(rate),
+            units::duration(Nanos(response.quantile_ns(0.99)))
+        ));
+    }
+
+    fn ended(&mut self, result: &TrialResult) {
+        self.done += 1;
+        self.bar.inc(1);
+        if !self.live {
+            let response = result.stats.response();
+            let rate = result.stats.ops() as f64 / result.length.as_secs_f64().max(1e-9);
+            super::say(&format!(
+                "{:>4}/{} {} · {} ops/s · mean {} · p99 {}",
+                self.done,
+                self.trials,
+                self.now,
+                units::rate(rate),
+                units::duration(Nanos(plimsoll_core::num::round_u64(response.mean_ns()))),
+                units::duration(Nanos(response.quantile_ns(0.99)))
+            ));
+        }
+    }
+}
+
+impl Listener for Progress {
+    fn event(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::TrialBegan(trial) => self.began(trial),
+            RunEvent::Prepared { .. } => self.bar.set_message(format!("{} · starting", self.now)),
+            RunEvent::Interval { interval, .. } => self.second(interval),
+            RunEvent::TrialEnded(result) => self.ended(result),
+            RunEvent::Warning(warning) => {
+                let about = if warning.about.is_empty() {
+                    String::new()
+                } else {
+                    format!("{}: ", warning.about)
+                };
+                self.bar
+                    .suspend(|| super::say(&format!("note: {about}{}", warning.text)));
+            }
+            RunEvent::Finished { .. } => self.bar.finish_and_clear(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll raze`: remove everything plimsoll made on this machine and has not removed itself.
+
+use crate::campaign::problems;
+use crate::failure::{Code, Failure, Outcome};
+use plimsoll_lab::journal::{Record, StateDir};
+use plimsoll_lab::raise;
+use std::process::ExitCode;
+
+/// Remove everything plimsoll made on this machine and has not removed itself.
+///
+/// Works from the journals: stacks that are up, and what runs that were killed left behind. What
+/// a living plimsoll is at work on is left alone and named.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll raze --dry-run
+  plimsoll raze")]
+pub(super) struct Args {
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print what would be undone and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let state = super::state_dir()?;
+    if args.dry_run {
+        print_steps(&state, args.json, |_| true)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
+    let _stop = super::stop_flag()?;
+    let all = raise::raze_all(&state, &mut super::host()).map_err(unreadable(&state))?;
+    // Directories that held only what is gone now go too; those with anything in them stay.
+    for empty in [state.stacks(), state.journals()] {
+        let _ = std::fs::remove_dir(empty);
+    }
+    let mut left = Vec::new();
+    let mut undone = 0;
+    for journal in &all {
+        match &journal.result {
+            Ok(razed) => {
+                undone += razed.undone;
+                left.extend(problems(razed));
+            }
+            Err(error) => left.push(error.to_string()),
+        }
+    }
+    if args.json {
+        super::print_json(
+            &serde_json::json!({ "journals": all.len(), "steps_undone": undone, "left": left }),
+        );
+    } else if all.is_empty() {
+        super::print("There is nothing of plimsoll's to remove.");
+    } else if left.is_empty() {
+        super::print(&format!(
+            "Removed: {undone} steps of {} journals undone; nothing is left.",
+            all.len()
+        ));
+    }
+    verdict(&left)
+}
+
+/// Prints what undoing would do, for the journals that `wanted` chooses.
+pub(super) fn print_steps(
+    state: &StateDir,
+    json: bool,
+    wanted: impl Fn(&Record) -> bool,
+) -> Result<(), Failure> {
+    let mut would = Vec::new();
+    for found in raise::list(state).map_err(unreadable(state))? {
+        match &found.record {
+            Ok(record) if wanted(record) => {
+                would.push((record.header.kind.to_string(), found.undo_steps()));
+            }
+            Ok(_) => {}
+            Err(error) => super::say(&format!("note: {error}")),
+        }
+    }
+    if json {
+        let list: Vec<_> = would
+            .iter()
+            .map(|(what, steps)| serde_json::json!({ "what": what, "steps": steps }))
+            .collect();
+        super::print_json(&serde_json::json!({ "would": list }));
+        return Ok(());
+    }
+    for (what, steps) in &would {
+        super::print(&format!("{what}:\n  {}", steps.join("\n  ")));
+    }
+    if would.is_empty() {
+        super::print("There is nothing to undo.");
+    }
+    Ok(())
+}
+
+/// The exit code of undoing, with what is left in words.
+pub(super) fn verdict(left: &[String]) -> Outcome {
+    if left.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(Failure::new(
+        Code::NotCleaned,
+        format!("remove everything; left:\n  {}", left.join("\n  ")),
+    )
+    .hint("end what still uses it, then run `plimsoll raze` again"))
+}
+
+fn unreadable(state: &StateDir) -> impl Fn(std::io::Error) -> Failure {
+    let path = state.path().display().to_string();
+    move |error| {
+        Failure::new(
+            Code::Failed,
+            format!("read the journals in {path}: {error}"),
+        )
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll report`: tell a run again from its folder.
+
+use crate::failure::{Code, Failure, Outcome, failed};
+use plimsoll_core::event::Results;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Report a run again from its folder: also one that was killed, up to its last second.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll report plimsoll-results/20260101-120000-4711
+  plimsoll report plimsoll-results/20260101-120000-4711 --csv > trials.csv")]
+pub(super) struct Args {
+    /// Run folder.
+    folder: PathBuf,
+    /// Write the page to this file instead of into the run folder.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print one line per trial and kind of operation, as CSV.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Print the results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let mut results = plimsoll_archive::open(&args.folder).map_err(failed(Code::Usage))?;
+    // Verdicts are reached again from the trials: a killed run never wrote any.
+    results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
+    if args.csv {
+        super::print(&plimsoll_report::csv(&results));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let page = match &args.html {
+        Some(path) => {
+            let write =
+                |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
+            std::fs::write(path, html(&results)).map_err(write)?;
+            path.clone()
+        }
+        None => write_page(&results, &args.folder)?,
+    };
+    if args.json {
+        super::print_json(&as_json(&results, &args.folder));
+    } else {
+        super::print(&as_text(&results, false));
+        super::print(&format!("Report: {}", page.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn html(results: &Results) -> String {
+    plimsoll_report::html(&plimsoll_report::build(results))
+}
+
+/// Writes the page into the run folder.
+pub(super) fn write_page(results: &Results, folder: &Path) -> Result<PathBuf, Failure> {
+    plimsoll_archive::write_report(folder, &html(results)).map_err(failed(Code::Failed))
+}
+
+/// The results for a terminal.
+pub(super) fn as_text(results: &Results, answer_only: bool) -> String {
+    let report = plimsoll_report::build(results);
+    plimsoll_report::terminal(&report, super::width(), super::colour(), answer_only)
+}
+
+/// The results for a machine: verdicts, and every trial with its value and its response times.
+pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
+    let metric = |workload: &str| {
+        let entries = &results.manifest.entries;
+        entries
+            .iter()
+            .find(|e| e.label == workload)
+            .map(|e| e.workload.metric())
+    };
+    let trials: Vec<serde_json::Value> = results
+        .trials
+        .iter()
+        .map(|trial| {
+            let response = trial.stats.response();
+            let service = trial.stats.service();
+            let cpu = trial.generator.user_cpu_ns + trial.generator.system_cpu_ns;
+            serde_json::json!({
+                "block": trial.trial.block,
+                "arm": trial.trial.arm,
+                "workload": trial.trial.workload,
+                "metric": metric(&trial.trial.workload),
+                "value": metric(&trial.trial.workload).map(|m| trial.value(m)),
+                "ops": trial.stats.ops(),
+                "bytes": trial.stats.bytes(),
+                "errors": trial.stats.errors(),
+                "length_ns": trial.length,
+                "prepare_ns": trial.prepare,
+                "response_ns": { "mean": response.mean_ns(), "p50": response.quantile_ns(0.5),
+                    "p99": response.quantile_ns(0.99), "max": response.max_ns() },
+                "service_ns": { "mean": service.mean_ns(), "p50": service.quantile_ns(0.5),
+                    "p99": service.quantile_ns(0.99), "max": service.max_ns() },
+                "generator_cpu_ns": cpu,
+                "generator": trial.generator,
+                "fidelity": trial.fidelity,
+                "interrupted": trial.interrupted,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "folder": folder,
+        "id": results.manifest.id,
+        "seed": results.manifest.seed,
+        "complete": results.complete,
+        "comparisons": results.comparisons,
+        "warnings": results.warnings,
+        "trials": trials,
+    })
+}

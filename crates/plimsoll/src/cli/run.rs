@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll run`: one workload on one target.
+
+use super::measure::{Measure, Timing, measure};
+use super::stack::Shape;
+use crate::failure::{Code, Outcome};
+use plimsoll_core::comparison::Policy;
+use std::path::PathBuf;
+
+/// Run one workload on one target and report what it did.
+///
+/// WORKLOAD is a built-in (varmail, randread, randwrite) or a file made by `plimsoll fit`, with
+/// `@FACTOR` to multiply its rates. TARGET is a directory, a file that does not exist yet, the
+/// name of a stack, `null` (nothing: measures plimsoll itself) or `sim` (a simulated disk in
+/// virtual time).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll run varmail /mnt/a
+  plimsoll run nas.toml@10 /mnt/a --for 30s
+  plimsoll run nas.toml sim --whole")]
+pub(super) struct Args {
+    /// Workload to run.
+    workload: String,
+    /// Where to run it.
+    target: String,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    shape: Shape,
+    /// Play the whole recording instead of one-second slices of it.
+    #[arg(long, conflicts_with = "length")]
+    whole: bool,
+    /// Run folder to make (default: ./plimsoll-results/<time>).
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print the results as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Say what would be done and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let finished = measure(&Measure {
+        targets: std::slice::from_ref(&args.target),
+        workloads: std::slice::from_ref(&args.workload),
+        control: false,
+        blocks: 1,
+        whole: args.whole,
+        timing: &args.timing,
+        shape: &args.shape,
+        policy: Policy::default(),
+        output: args.output.as_deref(),
+        json: args.json,
+        dry_run: args.dry_run,
+    })?;
+    let Some(results) = finished else {
+        return Ok(std::process::ExitCode::SUCCESS);
+    };
+    if !results.complete {
+        return super::done(Code::Interrupted);
+    }
+    let missed = results
+        .trials
+        .iter()
+        .flat_map(|trial| &trial.fidelity)
+        .any(|line| !line.passed());
+    if missed {
+        super::done(Code::Gate)
+    } else {
+        Ok(std::process::ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll stack`: storage systems stood up on this machine, and taken down again.
+
+use crate::campaign::problems;
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_core::units;
+use plimsoll_lab::host::LocalHost;
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::stacks;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Stand up storage systems on this machine, see how they are, take them down.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll stack up local iscsi raid1
+  plimsoll stack up raid1 --size 4G --dry-run
+  plimsoll stack status
+  plimsoll stack down raid1")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Stand stacks up.
+    Up(Up),
+    /// Say which stacks are up and how they are.
+    Status(Status),
+    /// Take stacks down.
+    Down(Down),
+}
+
+#[derive(Debug, clap::Args)]
+struct Up {
+    /// Stacks: local, iscsi, raid1.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Print what came up as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print the steps and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Status {
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Down {
+    /// Stacks to take down.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print the steps and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Where the files of stacks lie and how large they are.
+#[derive(Debug, clap::Args)]
+pub(super) struct Shape {
+    /// Size of each node's disk.
+    #[arg(long = "size", default_value = "2G", value_parser = units::parse_size, value_name = "SIZE")]
+    size_bytes: u64,
+    /// Directory for the nodes' disks: the storage that is measured in the end (default: in the
+    /// state directory).
+    #[arg(long = "dir", value_name = "DIR")]
+    base: Option<PathBuf>,
+    /// First of up to three loopback ports.
+    #[arg(long = "port", default_value_t = 13_260, value_name = "PORT")]
+    first_port: u16,
+}
+
+impl Shape {
+    pub(super) fn options(&self, state: &StateDir) -> stacks::Options {
+        stacks::Options {
+            size_bytes: self.size_bytes,
+            first_port: self.first_port,
+            ..stacks::Options::new(self.base.clone().unwrap_or_else(|| state.stacks()))
+        }
+    }
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let state = super::state_dir()?;
+    match &args.verb {
+        Verb::Up(up) => raise(up, &state),
+        Verb::Status(status) => show(status, &state),
+        Verb::Down(down) => lower(down, &state),
+    }
+}
+
+fn raise(args: &Up, state: &StateDir) -> Outcome {
+    let options = args.shape.options(state);
+    let mut host = super::host();
+    if let Some(unknown) = args.names.iter().find(|name| stacks::find(name).is_none()) {
+        return Err(
+            Failure::usage(format!("stand up '{unknown}': there is no such stack"))
+                .hint(format!("there are {}", super::spec::stack_names())),
+        );
+    }
+    if args.dry_run {
+        return show_plans(args, &options, &host);
+    }
+    // A step under way is finished, so that nothing is left half made.
+    let stop = super::stop_flag()?;
+    let mut came_up = Vec::new();
+    for name in &args.names {
+        let up = stacks::up(name, &options, state, &mut host)
+            .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
+        if stop.load(Ordering::Relaxed) {
+            return undo(&args.names[..=came_up.len()], state, &mut host);
+        }
+        if !args.json {
+            super::print(&format!(
+                "{name} is up at {}\n  {}",
+                up.mount_dir.display(),
+                up.description
+            ));
+        }
+        came_up
+            .push(serde_json::json!({ "name": up.name, "mount_dir": up.mount_dir, "id": up.id }));
+    }
+    if args.json {
+        super::print_json(&serde_json::json!({ "up": came_up }));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// After Ctrl-C: what this command brought up goes down again.
+fn undo(names: &[String], state: &StateDir, host: &mut LocalHost) -> Outcome {
+    let mut left = Vec::new();
+    for name in names.iter().rev() {
+        match stacks::down(name, state, host) {
+            Ok(razed) => left.extend(problems(&razed)),
+            Err(error) => left.push(error.to_string()),
+        }
+    }
+    super::raze::verdict(&left)?;
+    super::done(Code::Interrupted)
+}
+
+fn show_plans(args: &Up, options: &stacks::Options, host: &LocalHost) -> Outcome {
+    let mut would = Vec::new();
+    for name in &args.names {
+        let (plan, _) = stacks::manage::plan(name, options, host)
+            .map_err(doing(Code::Failed, format!("plan the stack {name}")))?;
+        let mut text = format!("{name}:\n");
+        for step in &plan.steps {
+            let _ = writeln!(text, "  {:<44} {}", step.why, step.apply);
+        }
+        if !args.json {
+            super::print(&text);
+        }
+        would.push(serde_json::json!({ "name": name, "plan": plan }));
+    }
+    if args.json {
+        super::print_json(&serde_json::json!({ "would": would }));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(args: &Status, state: &StateDir) -> Outcome {
+    let all = stacks::status(state, &mut super::host()).map_err(|error| {
+        Failure::new(
+            Code::Failed,
+            format!("read {}: {error}", state.path().display()),
+        )
+    })?;
+    if args.json {
+        let list: Vec<_> = all
+            .iter()
+            .map(|s| {
+                serde_json::json!({ "name": s.name, "standing": s.standing, "since": s.since,
+                    "mount_dir": s.mount_dir, "problems": s.problems })
+            })
+            .collect();
+        super::print_json(&serde_json::json!({ "stacks": list }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if all.is_empty() {
+        super::print(&format!(
+            "No stack is up. There are {}.",
+            super::spec::stack_names()
+        ));
+    }
+    for status in &all {
+        let health = if status.problems.is_empty() {
+            "healthy".into()
+        } else {
+            status.problems.join("; ")
+        };
+        let place = status.mount_dir.as_deref().unwrap_or("-");
+        super::print(&format!(
+            "{:<8} {place}  since {}  {health}",
+            status.name, status.since
+        ));
+    }
+    let sick = all.iter().any(|status| !status.problems.is_empty());
+    if sick {
+        super::done(Code::Failed)
+    } else {
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn lower(args: &Down, state: &StateDir) -> Outcome {
+    if args.dry_run {
+        let wanted: Vec<String> = args
+            .names
+            .iter()
+            .map(|name| format!("stack '{name}'"))
+            .collect();
+        super::raze::print_steps(state, args.json, |record| {
+            wanted.contains(&record.header.kind.to_string())
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
+    let _stop = super::stop_flag()?;
+    let mut host = super::host();
+    let mut left = Vec::new();
+    let mut undone = Vec::new();
+    for name in &args.names {
+        let razed = stacks::down(name, state, &mut host)
+            .map_err(doing(Code::Usage, format!("take down the stack {name}")))?;
+        left.extend(problems(&razed));
+        undone.push(serde_json::json!({ "name": name, "steps_undone": razed.undone }));
+        if !args.json && razed.is_clean() {
+            super::print(&format!("{name} is down"));
+        }
+    }
+    if args.json {
+        super::print_json(&serde_json::json!({ "down": undone, "left": left }));
+    }
+    super::raze::verdict(&left)
+}

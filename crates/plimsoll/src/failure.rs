@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a command says when it could not do its work, and the exit code it leaves.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Exit codes, as the help of the program documents them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Something failed that is not the user's doing.
+    Failed = 1,
+    /// The command line or an input file is wrong.
+    Usage = 2,
+    /// `--fail-on different` and there was one.
+    Different = 10,
+    /// `--fail-on inconclusive` and there was one.
+    Inconclusive = 11,
+    /// A target lost or changed data before any measurement.
+    BadData = 12,
+    /// Something that plimsoll made could not be removed.
+    NotCleaned = 13,
+    /// A model, or the load that was submitted, missed its gate.
+    Gate = 14,
+    /// The user stopped it.
+    Interrupted = 130,
+}
+
+/// The table of exit codes in `plimsoll --help`.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; every verdict that was asked for was reached
+  1    a failure of the machine or of plimsoll
+  2    a mistake in the command line or in an input file
+  10   compare --fail-on different: at least one arm differs
+  11   compare --fail-on inconclusive: at least one verdict is open
+  12   a target failed the write-verify; nothing was measured on it
+  13   something plimsoll made could not be removed; run `plimsoll raze`
+  14   a model, or the load that was submitted, missed a stated gate
+  130  stopped by the user; the results so far are kept";
+
+/// Why a command ended without doing its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    /// Completes "failed to …".
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+/// What a command returns: the exit code of an orderly end, or a failure.
+pub(crate) type Outcome = Result<ExitCode, Failure>;
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
+        let text = message.to_string();
+        // Some errors already are whole sentences; one "failed to" is enough.
+        let message = text.strip_prefix("failed to ").unwrap_or(&text).to_owned();
+        Failure {
+            code,
+            message,
+            hint: None,
+        }
+    }
+
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A function for `map_err` that keeps the error's text under this code.
+pub(crate) fn failed<E: fmt::Display>(code: Code) -> impl Fn(E) -> Failure {
+    move |error| Failure::new(code, error)
+}
+
+/// A function for `map_err` that says what was being done, unless the error is a whole sentence.
+pub(crate) fn doing<E: fmt::Display>(code: Code, what: impl Into<String>) -> impl Fn(E) -> Failure {
+    let what = what.into();
+    move |error| {
+        let text = error.to_string();
+        match text.strip_prefix("failed to ") {
+            Some(whole) => Failure::new(code, whole),
+            None => Failure::new(code, format!("{what}: {text}")),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: failed to {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> ExitCode {
+        ExitCode::from(code as u8)
+    }
+}

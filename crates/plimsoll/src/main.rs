@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The `plimsoll` command: finds the load a storage system safely carries.
+//!
+//! `cli/` has one file per subcommand, `campaign/` carries out runs and comparisons, `failure.rs`
+//! holds the exit codes. Only `cli` prints; what is computed comes from the other crates.
+#![forbid(unsafe_code)]
+
+mod campaign;
+mod cli;
+mod failure;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

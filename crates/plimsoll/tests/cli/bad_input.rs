@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every mistake gets one clear error and its documented exit code, and nothing is left behind.
+
+use crate::support::{Lab, skipped, text};
+
+/// Runs `args` and expects exit code `code` and an error that holds every one of `words`.
+fn refuses(lab: &Lab, args: &[&str], code: i32, words: &[&str]) {
+    let output = lab.run(args);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");
+    for word in words {
+        assert!(
+            error.contains(word),
+            "{args:?}: '{word}' is not in: {error}"
+        );
+    }
+    let lines = error
+        .lines()
+        .filter(|line| line.starts_with("error:"))
+        .count();
+    assert_eq!(lines, 1, "{args:?}: one error, not {lines}: {error}");
+    for stutter in [
+        "failed to failed",
+        "failed to could",
+        "failed to there is",
+        "failed to stack",
+    ] {
+        assert!(!error.contains(stutter), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn workloads_that_do_not_exist_or_make_no_sense() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    refuses(
+        &lab,
+        &["run", "nosuch", &target],
+        2,
+        &["nosuch", "varmail", "plimsoll fit"],
+    );
+    refuses(
+        &lab,
+        &["run", "varmail@3", &target],
+        2,
+        &["varmail", "only a fitted model"],
+    );
+    std::fs::write(lab.path("bad.toml"), "format = \"1.0\"\nworkload = 3\n").unwrap();
+    refuses(
+        &lab,
+        &["run", "bad.toml", &target],
+        2,
+        &["bad.toml", "line 2"],
+    );
+    let newer = "format = \"1.9\"\n[workload.random]\nname = \"x\"\nread_share = 1.0\nblock_bytes = 4096\ndepth = 1\nfile_bytes = 4096\noffsets = \"uniform\"\ndirect = true\n";
+    std::fs::write(lab.path("new.toml"), newer).unwrap();
+    refuses(
+        &lab,
+        &["run", "new.toml", &target],
+        2,
+        &["new.toml", "1.9", "1.0"],
+    );
+    refuses(
+        &lab,
+        &["run", "varmail", &target, "--for", "soon"],
+        2,
+        &["soon"],
+    );
+    refuses(
+        &lab,
+        &["run", "varmail", &target, "--for", "1ms"],
+        2,
+        &["100 ms"],
+    );
+}
+
+#[test]
+fn targets_that_must_not_or_cannot_be_written() {
+    let lab = Lab::new();
+    refuses(
+        &lab,
+        &["run", "varmail", "/nonexistent/x/y"],
+        2,
+        &["/nonexistent/x/y", "hint"],
+    );
+    let file = lab.path("precious");
+    std::fs::write(&file, "data").unwrap();
+    refuses(
+        &lab,
+        &["run", "varmail", file.to_str().unwrap()],
+        2,
+        &["precious", "exists"],
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "data");
+    refuses(
+        &lab,
+        &["run", "varmail", "/proc"],
+        2,
+        &["/proc", "0 B are free"],
+    );
+    let shut = lab.directory("shut");
+    if shut_directory(&shut, true) {
+        refuses(
+            &lab,
+            &["run", "varmail", &shut],
+            2,
+            &["shut", "not writable"],
+        );
+        assert!(shut_directory(&shut, false), "the test opens what it shut");
+    } else {
+        skipped(
+            "a directory that is not writable",
+            "no immutable flag for root here",
+        );
+    }
+    match first_block_device() {
+        Some(device) => refuses(
+            &lab,
+            &["run", "varmail", &device],
+            2,
+            &[&device, "block device", "destroy"],
+        ),
+        None => skipped(
+            "block devices are refused",
+            "this machine shows no block device",
+        ),
+    }
+}
+
+#[test]
+fn a_target_that_is_too_full_is_refused_before_anything_is_written() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    let huge = "format = \"1.0\"\n[workload.random]\nname = \"huge\"\nread_share = 1.0\nblock_bytes = 4096\ndepth = 1\nfile_bytes = 900000000000000000\noffsets = \"uniform\"\ndirect = true\n";
+    std::fs::write(lab.path("huge.toml"), huge).unwrap();
+    refuses(
+        &lab,
+        &["run", "huge.toml", &target],
+        2,
+        &["879 PiB", "free"],
+    );
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+}
+
+#[test]
+fn recordings_that_are_missing_cut_or_do_not_hold_what_was_asked() {
+    let lab = Lab::new();
+    refuses(
+        &lab,
+        &["fit", "nowhere/nasdata", "--disk", "sda"],
+        2,
+        &["nowhere/nasdata"],
+    );
+    let base = std::env::var("PLIMSOLL_TEST_DATA")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
+    let archive = format!("{base}/pcp/diskmodel/nasdata");
+    if !std::path::Path::new(&format!("{archive}.0")).exists() {
+        return skipped(
+            "errors of fit on a real archive",
+            "set PLIMSOLL_TEST_DATA to the recordings",
+        );
+    }
+    refuses(
+        &lab,
+        &["fit", &archive, "--disk", "sdzz"],
+        2,
+        &["sdzz", "sdi", "sda"],
+    );
+    let outside = [
+        "fit",
+        &archive,
+        "--disk",
+        "sdi",
+        "--from",
+        "2011-01-01 03:00:00",
+    ];
+    refuses(&lab, &outside, 2, &["2010-07-14T10:30", "2010-07-14T12:29"]);
+    for part in ["0", "meta"] {
+        let bytes = std::fs::read(format!("{archive}.{part}")).unwrap();
+        std::fs::write(lab.path(&format!("cut.{part}")), &bytes[..bytes.len() / 3]).unwrap();
+    }
+    let cut = lab.run(&["fit", "cut", "--disk", "sdi"]);
+    let error = text(&cut.stderr);
+    assert!(error.contains("cut."), "the damaged file is named: {error}");
+}
+
+#[test]
+fn run_folders_that_are_none_newer_or_occupied() {
+    let lab = Lab::new();
+    let empty = lab.directory("empty");
+    refuses(&lab, &["report", &empty], 2, &["empty", "not a run folder"]);
+    std::fs::write(lab.path("empty/manifest.json"), "{\"format\":\"2.0\"}").unwrap();
+    refuses(&lab, &["report", &empty], 2, &["2.0", "newer plimsoll"]);
+    let target = lab.directory("t");
+    let occupied = ["run", "randread", &target, "--for", "100ms", "-o", &empty];
+    refuses(&lab, &occupied, 2, &["empty", "-o"]);
+    assert_eq!(
+        std::fs::read_dir(&target).unwrap().count(),
+        0,
+        "the target is left clean"
+    );
+}
+
+#[test]
+fn links_and_duplicates_are_refused_before_anything_is_made() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    std::os::unix::fs::symlink("/nonexistent/img", lab.path("link.img")).unwrap();
+    refuses(
+        &lab,
+        &["run", "randread", "./link.img"],
+        2,
+        &["link.img", "symbolic link"],
+    );
+    assert!(lab.path("link.img").is_symlink(), "the link is still there");
+    let twice = [
+        "compare", &target, &target, "-w", "varmail", "-w", "varmail",
+    ];
+    refuses(&lab, &twice, 2, &["varmail", "twice"]);
+    refuses(
+        &lab,
+        &["run", "varmail", "./new.img"],
+        2,
+        &["new.img", "directory"],
+    );
+    refuses(
+        &lab,
+        &["compare", &target, "-w", "varmail", "--no-control"],
+        2,
+        &["second target"],
+    );
+    refuses(
+        &lab,
+        &["compare", &target, "-w", "varmail", "--margin", "5"],
+        2,
+        &["margin", "0.05"],
+    );
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+}
+
+#[test]
+fn stacks_that_are_up_already_or_whose_port_is_taken() {
+    let lab = Lab::new();
+    let up = lab.run(&["stack", "up", "local"]);
+    assert_eq!(up.status.code(), Some(0), "{}", text(&up.stderr));
+    let again = ["stack", "up", "local"];
+    refuses(
+        &lab,
+        &again,
+        1,
+        &["local", "already up", "plimsoll stack down local"],
+    );
+    let down = lab.run(&["stack", "down", "local"]);
+    assert_eq!(down.status.code(), Some(0), "{}", text(&down.stderr));
+    let dry = lab.run(&["stack", "up", "iscsi", "--size", "300M", "--dry-run"]);
+    if dry.status.code() != Some(0) {
+        return skipped("a port that is taken", text(&dry.stderr).trim());
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let args = ["stack", "up", "iscsi", "--size", "300M", "--port", &port];
+    refuses(&lab, &args, 1, &["iscsi", &port]);
+    let status = lab.json(&["stack", "status", "--json"]);
+    assert_eq!(
+        status["stacks"].as_array().unwrap().len(),
+        0,
+        "nothing is left: {status}"
+    );
+}
+
+#[test]
+fn stacks_that_do_not_exist() {
+    let lab = Lab::new();
+    refuses(
+        &lab,
+        &["stack", "up", "nosuch"],
+        2,
+        &["nosuch", "local", "iscsi", "raid1"],
+    );
+    refuses(&lab, &["stack", "down", "local"], 2, &["local", "not up"]);
+}
+
+/// Makes a directory unwritable, also for root, or writable again.
+fn shut_directory(path: &str, shut: bool) -> bool {
+    use rustix::fs::{IFlags, Mode, OFlags};
+    if !rustix::process::geteuid().is_root() {
+        let mode = if shut {
+            Mode::from(0o555)
+        } else {
+            Mode::from(0o755)
+        };
+        return rustix::fs::chmod(path, mode).is_ok();
+    }
+    let Ok(directory) = rustix::fs::open(path, OFlags::RDONLY, Mode::empty()) else {
+        return false;
+    };
+    let flags = if shut {
+        IFlags::IMMUTABLE
+    } else {
+        IFlags::empty()
+    };
+    rustix::fs::ioctl_setflags(&directory, flags).is_ok()
+}
+
+fn first_block_device() -> Option<String> {
+    let mut names: Vec<String> = std::fs::read_dir("/sys/class/block")
+        .ok()?
+        .flatten()
+        .map(|entry| format!("/dev/{}", entry.file_name().to_string_lossy()))
+        .filter(|path| std::path::Path::new(path).exists())
+        .collect();
+    names.sort();
+    names.into_iter().next()
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program from the outside: as a user starts, stops, kills and mistypes it.
+
+mod bad_input;
+mod campaign;
+mod support;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs the built program as a user would, with a state directory of its own.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A place for one test: state, targets and results apart from everything else.
+pub(crate) struct Lab {
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        // Not /tmp, which may be a memory file system without direct I/O.
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        Lab {
+            folder: tempfile::tempdir_in(base).expect("a writable target directory"),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn directory(&self, name: &str) -> String {
+        let path = self.path(name);
+        std::fs::create_dir_all(&path).expect("a writable target directory");
+        path.display().to_string()
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test is the user who starts the program"
+    )]
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(args).current_dir(self.folder.path());
+        command
+            .env("PLIMSOLL_STATE", self.path("state"))
+            .env("NO_COLOR", "1");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args)
+            .output()
+            .expect("the program was built for this test")
+    }
+
+    /// Runs it and returns its JSON output; the exit code must be 0.
+    pub(crate) fn json(&self, args: &[&str]) -> serde_json::Value {
+        let output = self.run(args);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+        serde_json::from_slice(&output.stdout).expect("--json prints JSON")
+    }
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .spawn()
+            .expect("the program was built for this test")
+    }
+
+    /// Waits until `folder` holds a run with at least `lines` recorded events.
+    pub(crate) fn wait_for_events(&self, folder: &str, lines: usize) {
+        let path = self.path(folder).join("events.jsonl");
+        for _ in 0..600 {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if text.lines().count() >= lines {
+                return;
+            }
+            pause(100);
+        }
+        panic!("no {lines} events in {} within a minute", path.display());
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test may wait")]
+pub(crate) fn pause(milliseconds: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Says that a test could not run, past the test runner's capture.
+pub(crate) fn skipped(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
+}

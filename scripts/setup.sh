@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what `make demo` or `make test` needs on Debian 12, and says what and why.
+# Without root it installs nothing, and says what will be left out.
+set -euo pipefail
+
+what=${1:?usage: setup.sh demo|test}
+
+# package, a program it brings, why
+stacks=(
+  "tgt tgtd the-iSCSI-target-of-the-stacks"
+  "qemu-system-common qemu-storage-daemon the-iSCSI-initiator-in-user-space"
+  "qemu-block-extra /usr/lib/*/qemu/block-iscsi.so iSCSI-support-of-that-initiator"
+  "libnbd-bin nbdfuse turns-the-initiator-into-a-file"
+  "fuse3 fusermount3 mounts-that-file"
+  "e2fsprogs mkfs.ext4 file-system-of-the-iscsi-stack"
+  "btrfs-progs mkfs.btrfs file-system-of-the-raid1-stack"
+  "mount losetup loop-devices-and-mounts"
+)
+build=("gcc cc links-the-program")
+case $what in
+  demo) wanted=("${build[@]}" "${stacks[@]}") ;;
+  test) wanted=("${build[@]}" "${stacks[@]}" "fio fio yardstick-of-the-engine's-own-cost") ;;
+  *) echo "setup.sh: '$what' is neither demo nor test" >&2; exit 2 ;;
+esac
+
+# Rust newer than Debian's own: the version is the one in Cargo.toml.
+wanted_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
+found_rust=$(cargo --version 2>/dev/null | awk '{ print $2 }' || true)
+if [ "$(printf '%s\n%s\n' "$wanted_rust" "${found_rust:-0}" | sort -V | head -n 1)" != "$wanted_rust" ]; then
+  echo "setup.sh: Rust $wanted_rust or newer is needed, found ${found_rust:-none}. Install it with rustup" >&2
+  echo "  (https://rustup.rs), with the components clippy and rustfmt for make test, then start again." >&2
+  exit 1
+fi
+
+missing=()
+for line in "${wanted[@]}"; do
+  read -r package program why <<<"$line"
+  # A path with a star is a file of the package, anything else a program.
+  if ! compgen -G "$program" >/dev/null && ! PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null; then
+    missing+=("$package")
+    echo "needs $package: ${why//-/ }"
+  fi
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+  case " ${missing[*]} " in *" gcc "*)
+    echo "setup.sh: without a C compiler and linker nothing can be built: apt-get install gcc" >&2
+    exit 1 ;;
+  esac
+  echo "setup.sh: not root, so nothing is installed; what needs these is left out. To have it:"
+  echo "  sudo apt-get install --no-install-recommends ${missing[*]}"
+  exit 0
+fi
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+# Debian starts the packaged iSCSI target as a service on all addresses. The stacks start their own
+# on the loopback address, so the service stays off: nobody asked for it.
+if [[ " ${missing[*]} " == *" tgt "* ]] && [ -d /run/systemd/system ]; then
+  echo "keeping Debian's own tgt service off (systemctl unmask tgt brings it back)"
+  systemctl mask tgt.service
+fi
+if ! { apt-get update && apt-get install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "setup.sh: apt-get failed; the whole output is in $log" >&2
+  exit 1
+fi
+rm -f "$log"

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Build tasks: `cargo xtask check|tidy|layers`.
+//!
+//! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stderr,
+    reason = "a task speaks to the person who started it"
+)]
+
+mod layers;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let task = std::env::args().nth(1).unwrap_or_default();
+    let faults = match task.as_str() {
+        "tidy" => tidy::faults(&root()),
+        "layers" => layers::faults(&root()),
+        "check" => return check(),
+        other => {
+            eprintln!("unknown task '{other}'; tasks are: check, layers, tidy");
+            return ExitCode::from(2);
+        }
+    };
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    ExitCode::from(u8::from(!faults.is_empty()))
+}
+
+/// Everything a change must pass, in the order of cost.
+fn check() -> ExitCode {
+    let steps: [&[&str]; 3] = [
+        &["fmt", "--all", "--check"],
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        &["test", "--workspace"],
+    ];
+    for step in steps {
+        eprintln!("cargo {}", step.join(" "));
+        if !cargo(step).status().is_ok_and(|status| status.success()) {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "xtask is outside the product: it runs cargo"
+)]
+fn cargo(args: &[&str]) -> std::process::Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = std::process::Command::new(program);
+    command.args(args).current_dir(root());
+    command
+}
+
+/// Says something that is worth knowing but fails nothing.
+fn note(text: &str) {
+    eprintln!("note: {text}");
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent()
+        .expect("xtask lies in the workspace")
+        .to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tree_is_tidy() {
+        let faults = super::tidy::faults(&super::root());
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn the_arrows_point_one_way() {
+        let faults = super::layers::faults(&super::root());
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Habits that no lint checks: licence lines, module comments, file length, words, stack folders.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file longer than this fails; the house aims at 400 lines and speaks up at 800.
+const LINES_MAX: usize = 1_200;
+/// A source file longer than this is named, not failed.
+const LINES_WARN: usize = 800;
+/// Licence line every source file begins with (after a `#!` line, if it has one).
+const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0";
+/// Identifiers with two meanings, and what to say instead.
+const WORDS: [(&str, &str); 2] = [
+    (
+        "latency_",
+        "say service_ or response_: the word alone has two meanings",
+    ),
+    (
+        "_latency",
+        "say _service or _response: the word alone has two meanings",
+    ),
+];
+
+/// Everything that is not as the house wants it.
+pub(crate) fn faults(root: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    collect(root, &mut files);
+    files.sort();
+    let mut faults = Vec::new();
+    for file in files {
+        let name = file
+            .strip_prefix(root)
+            .unwrap_or(&file)
+            .display()
+            .to_string();
+        match fs::read_to_string(&file) {
+            Ok(text) => check_file(&name, &text, &mut faults),
+            Err(error) => faults.push(format!("{name}: {error}")),
+        }
+    }
+    check_stacks(&root.join("crates/plimsoll-lab/src/stacks"), &mut faults);
+    faults
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    const SKIP: [&str; 6] = [
+        ".git",
+        "target",
+        "demo",
+        "plimsoll-results",
+        "node_modules",
+        "corpus",
+    ];
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() && !SKIP.contains(&name.as_str()) {
+            collect(&path, files);
+        } else if path.is_file() && is_source(&name) {
+            files.push(path);
+        }
+    }
+}
+
+fn is_source(name: &str) -> bool {
+    const ENDINGS: [&str; 3] = [".rs", ".sh", ".toml"];
+    ENDINGS.iter().any(|ending| name.ends_with(ending)) || name == "Makefile"
+}
+
+fn check_file(name: &str, text: &str, faults: &mut Vec<String>) {
+    if !text.lines().take(2).any(|line| line.contains(LICENCE)) {
+        faults.push(format!("{name}:1: the licence line '{LICENCE}' is missing"));
+    }
+    if text.lines().any(|line| line.ends_with([' ', '\t'])) {
+        faults.push(format!("{name}: a line ends with white space"));
+    }
+    if !name.ends_with(".rs") {
+        return;
+    }
+    let lines = text.lines().count();
+    if lines > LINES_MAX {
+        faults.push(format!("{name}: {lines} lines; cut it below {LINES_WARN}"));
+    } else if lines > LINES_WARN {
+        super::note(&format!("{name}: {lines} lines; the house aims at 400"));
+    }
+    if !text.lines().take(4).any(|line| line.starts_with("//!")) {
+        faults.push(format!("{name}:2: the module comment (//!) is missing"));
+    }
+    for (number, line) in text.lines().enumerate() {
+        // This file has to spell the words out.
+        let banned = WORDS
+            .iter()
+            .filter(|(word, _)| !name.starts_with("xtask") && line.contains(word));
+        for (word, advice) in banned {
+            faults.push(format!("{name}:{}: '{word}': {advice}", number + 1));
+        }
+    }
+}
+
+/// One stack = one folder: code, a test of its plan, a page.
+fn check_stacks(folder: &Path, faults: &mut Vec<String>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        faults.push(format!("{}: there are no stacks", folder.display()));
+        return;
+    };
+    // A folder beside a file of its name holds that module's parts, not a stack.
+    let is_stack = |path: &PathBuf| path.is_dir() && !path.with_extension("rs").is_file();
+    for stack in entries.flatten().map(|entry| entry.path()).filter(is_stack) {
+        let name = stack
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        for needed in ["mod.rs", "plan_tests.rs", &format!("{name}.md")] {
+            if !stack.join(needed).is_file() {
+                faults.push(format!("stack {name}: {needed} is missing"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_habit_has_a_check_that_can_fail() {
+        let good = format!("// {LICENCE}\n//! Words.\n\nfn main() {{}}\n");
+        let check = |text: &str| {
+            let mut faults = Vec::new();
+            check_file("crates/a/src/lib.rs", text, &mut faults);
+            faults
+        };
+        assert_eq!(check(&good), Vec::<String>::new());
+        let long = format!("{good}{}", "\n".repeat(LINES_MAX));
+        for (text, expect) in [
+            (good.replace("SPDX", "SPXD"), "licence"),
+            (good.replace("//! Words.", "// Words."), "module comment"),
+            (good.replace("fn main", "fn p99_latency"), "_latency"),
+            (good.replace("{}", "{} "), "white space"),
+            (long, "lines"),
+        ] {
+            let faults = check(&text);
+            assert!(
+                faults.len() == 1 && faults[0].contains(expect),
+                "{expect}: {faults:?}"
+            );
+        }
+    }
+}
