@@ -5,6 +5,7 @@
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -52,30 +53,34 @@ pub(super) fn check_same(file: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// A living process that has this file locked, where the kernel tells.
-pub(super) fn holder(file: &File, path: &Path) -> Option<u32> {
-    let inode = file.metadata().ok()?.ino();
+/// A living process that has the file at this path locked, where the kernel tells.
+///
+/// Asked of the open files of each process: the kernel's table of all locks is read in pieces, and
+/// a lock taken or dropped elsewhere between two of them makes it skip others.
+pub(super) fn holder(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    let pids = locks.lines().filter_map(|line| pid_of(line, inode));
-    // Inodes of several file systems have the same number: the process must have the file open.
-    let has_open = |pid: &u32| {
-        let files = fs::read_dir(format!("/proc/{pid}/fd"));
-        let mut links = files.into_iter().flatten().flatten();
-        links.any(|link| fs::read_link(link.path()).is_ok_and(|open| open == path))
-    };
-    pids.into_iter().find(has_open)
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut holders = processes
+        .filter(|process| process.file_name().as_bytes()[0].is_ascii_digit())
+        .filter_map(|process| lock_of(&process.path(), &path));
+    holders.next()
 }
 
-/// The process in a line of `/proc/locks` when it has this inode locked as we lock.
-fn pid_of(line: &str, inode: u64) -> Option<u32> {
-    // number: FLOCK ADVISORY WRITE pid major:minor:inode first last; "->" marks who waits.
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let ["FLOCK", _, _, pid, place, ..] = fields.get(1..)? else {
-        return None;
-    };
-    let (_, number) = place.rsplit_once(':')?;
-    (number.parse() == Ok(inode)).then(|| pid.parse().ok())?
+/// Who took the lock that a process (its folder in `/proc`) has on a file.
+fn lock_of(process: &Path, path: &Path) -> Option<u32> {
+    let open = fs::read_dir(process.join("fd")).ok()?.flatten();
+    let ours = open.filter(|link| fs::read_link(link.path()).is_ok_and(|open| open == path));
+    ours.filter_map(|link| fs::read_to_string(process.join("fdinfo").join(link.file_name())).ok())
+        .find_map(|about| about.lines().find_map(pid_of))
+}
+
+/// The process in a line of `fdinfo` when it tells of a lock such as ours.
+fn pid_of(line: &str) -> Option<u32> {
+    // lock: number: FLOCK ADVISORY WRITE pid major:minor:inode first last
+    match line.split_whitespace().collect::<Vec<_>>()[..] {
+        ["lock:", _, "FLOCK", _, _, pid, ..] => pid.parse().ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -83,16 +88,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_lock_table_are_understood() {
+    fn lines_about_locks_are_understood() {
         for (line, expect) in [
-            ("1: FLOCK  ADVISORY  READ 27 fe:00:613 0 EOF", Some(27)),
-            ("1: FLOCK  ADVISORY  READ 27 fe:00:614 0 EOF", None),
-            ("1: POSIX  ADVISORY  READ 27 fe:00:613 0 EOF", None),
-            ("1: -> FLOCK  ADVISORY  READ 27 fe:00:613 0 EOF", None),
-            ("1: FLOCK  ADVISORY  READ -1 fe:00:613 0 EOF", None),
-            ("nonsense", None),
+            ("lock:\t1: FLOCK  ADVISORY  READ 27 fe:00:613 0 EOF", Some(27)),
+            ("lock:\t1: POSIX  ADVISORY  READ 27 fe:00:613 0 EOF", None),
+            ("lock:\t1: FLOCK  ADVISORY  READ -1 fe:00:613 0 EOF", None),
+            ("flags:\t02100002", None),
+            ("", None),
         ] {
-            assert_eq!(pid_of(line, 613), expect, "{line}");
+            assert_eq!(pid_of(line), expect, "{line}");
         }
     }
 }

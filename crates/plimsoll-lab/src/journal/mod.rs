@@ -141,7 +141,7 @@ impl Journal {
         let at_work = early.at_work();
         let patience = if at_work { Duration::ZERO } else { LOCK_WAIT };
         if !lock::exclusive(&file, clock, patience) {
-            let holder = lock::holder(&file, path);
+            let holder = lock::holder(path);
             return Err(in_use(holder.or(at_work.then_some(owner))));
         }
         let (record, whole) = read_locked(&mut file, path)?;
@@ -227,7 +227,7 @@ impl Journal {
 pub(crate) fn hold(path: &Path) -> Result<File, JournalError> {
     let (mut file, early) = open_file(path)?;
     if !lock::shared(&file) {
-        let pid = lock::holder(&file, path);
+        let pid = lock::holder(path);
         return Err(JournalError::InUse {
             kind: early.header.kind,
             path: path.into(),
