@@ -11,6 +11,10 @@ pub enum Metric {
     MeanResponse,
     /// Operations per second; more is better.
     OpsPerSecond,
+    /// Bytes per second; more is better.
+    BytesPerSecond,
+    /// Time from the start to the end of the work; less is better.
+    WallTime,
 }
 
 impl Metric {
@@ -20,23 +24,26 @@ impl Metric {
         match self {
             Metric::MeanResponse => "mean response time",
             Metric::OpsPerSecond => "operations per second",
+            Metric::BytesPerSecond => "throughput",
+            Metric::WallTime => "wall time",
         }
     }
 
     /// Whether a larger value is the better one.
     #[must_use]
     pub fn more_is_better(self) -> bool {
-        matches!(self, Metric::OpsPerSecond)
+        matches!(self, Metric::OpsPerSecond | Metric::BytesPerSecond)
     }
 
-    /// A value with its unit; response times are in nanoseconds.
+    /// A value with its unit; times are in nanoseconds.
     #[must_use]
     pub fn show(self, value: f64) -> String {
         match self {
-            Metric::MeanResponse => {
+            Metric::MeanResponse | Metric::WallTime => {
                 crate::units::duration(crate::units::Nanos(crate::num::round_u64(value)))
             }
             Metric::OpsPerSecond => format!("{} ops/s", crate::units::rate(value)),
+            Metric::BytesPerSecond => crate::units::throughput(value),
         }
     }
 }

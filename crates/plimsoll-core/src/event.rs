@@ -164,6 +164,43 @@ pub struct Generator {
     pub not_submitted: u64,
 }
 
+/// What one worker did: for the fairness between workers, and for reports that count each worker's
+/// own time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerResult {
+    /// When its first operation was meant to start, from the start of the phase.
+    pub began: Nanos,
+    /// When its last counted operation had ended.
+    pub ended: Nanos,
+    /// Operations that moved data or names, without those that ended its work (fsync, close).
+    pub ops: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+}
+
+/// What one phase of a trial gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseResult {
+    /// Name of the phase.
+    pub name: String,
+    /// What it is compared on.
+    pub metric: Metric,
+    /// The value of that metric.
+    pub value: f64,
+    /// From the start of the workers to the end of the last one.
+    pub wall: Nanos,
+    /// The counted operations; empty for programs that tell less.
+    pub stats: OpStats,
+    /// CPU time in user space.
+    pub user_cpu_ns: u64,
+    /// CPU time in the kernel.
+    pub system_cpu_ns: u64,
+    /// By worker; empty for programs.
+    pub workers: Vec<WorkerResult>,
+}
+
 /// The result of one trial. Immutable once written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -174,8 +211,14 @@ pub struct TrialResult {
     pub length: Nanos,
     /// Time spent preparing (laying out files); a result of its own.
     pub prepare: Nanos,
-    /// The measured operations.
+    /// The measured operations, of all phases.
     pub stats: OpStats,
+    /// The phases, for workloads that have them.
+    #[serde(default)]
+    pub phases: Vec<PhaseResult>,
+    /// What each worker did, for workloads without phases.
+    #[serde(default)]
+    pub workers: Vec<WorkerResult>,
     /// The generator's own account.
     pub generator: Generator,
     /// Load submitted, held against the model (empty for closed loops).
@@ -195,6 +238,8 @@ impl TrialResult {
                 let done = self.stats.ops() - self.stats.errors();
                 ratio(done as f64, self.length.as_secs_f64())
             }
+            Metric::BytesPerSecond => ratio(self.stats.bytes() as f64, self.length.as_secs_f64()),
+            Metric::WallTime => self.length.0 as f64,
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod format;
 pub mod histogram;
 pub mod model;
 pub mod num;
+pub mod offsets;
 pub mod op;
 pub mod plan;
 pub mod profile;

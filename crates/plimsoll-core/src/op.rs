@@ -31,11 +31,21 @@ pub enum Kind {
     Delete,
     /// Ask for a file's attributes.
     Stat,
+    /// Write a file from its start to its designated size in pieces of `len` bytes.
+    WriteWhole,
+    /// Make earlier written data of the file durable (fdatasync).
+    Fdatasync,
+    /// Start the write-back of the file's pages and wait for it (`sync_file_range`).
+    SyncRange,
+    /// Say that `len` bytes at `offset` are not needed any more.
+    Discard,
+    /// Make everything written on the machine durable (sync).
+    SyncAll,
 }
 
 impl Kind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Read,
         Kind::Write,
         Kind::Append,
@@ -46,6 +56,11 @@ impl Kind {
         Kind::ReadWhole,
         Kind::Delete,
         Kind::Stat,
+        Kind::WriteWhole,
+        Kind::Fdatasync,
+        Kind::SyncRange,
+        Kind::Discard,
+        Kind::SyncAll,
     ];
 
     /// Position in [`Kind::ALL`], for tables indexed by kind.
@@ -68,6 +83,11 @@ impl Kind {
             Kind::ReadWhole => "read_whole",
             Kind::Delete => "delete",
             Kind::Stat => "stat",
+            Kind::WriteWhole => "write_whole",
+            Kind::Fdatasync => "fdatasync",
+            Kind::SyncRange => "sync_range",
+            Kind::Discard => "discard",
+            Kind::SyncAll => "sync_all",
         }
     }
 
@@ -80,7 +100,7 @@ impl Kind {
     /// Whether bytes move to the target.
     #[must_use]
     pub fn is_write(self) -> bool {
-        matches!(self, Kind::Write | Kind::Append)
+        matches!(self, Kind::Write | Kind::Append | Kind::WriteWhole)
     }
 }
 
@@ -95,7 +115,7 @@ impl fmt::Display for Kind {
 pub struct Request {
     /// What to do.
     pub kind: Kind,
-    /// Which file of the target: 0 where there is one, else a slot of the file set.
+    /// Which file of the target: 0 where there is one, else its number there.
     pub file: u32,
     /// Byte offset, for [`Kind::Read`] and [`Kind::Write`].
     pub offset: u64,

@@ -14,7 +14,7 @@ use plimsoll_core::num::saturating_u32;
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::FileOp;
+use plimsoll_core::workload::files::FileOp;
 
 use crate::engine::fill_random;
 use crate::error::Error;
@@ -128,6 +128,7 @@ impl FileLoopSource {
                 (Kind::ReadWhole, size.min(piece_bytes))
             }
             FileOp::ReadWhole { piece_bytes } => (Kind::ReadWhole, piece_bytes),
+            other => return Err(Error::Workload(format!("{other:?} is not run here"))),
         };
         Ok(Turn::Request(Request {
             kind,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use plimsoll_core::num::floor_u64;
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_core::workload::FileSet;
+use plimsoll_core::workload::files::{FileSet, Sizes};
 
 use crate::error::Error;
 
@@ -66,7 +66,10 @@ impl Fileset {
             missing_rotor: AtomicU32::new(0),
         };
         for _ in 0..set.entries {
-            let size = floor_u64(sizes.gamma(set.gamma_shape, set.mean_bytes as f64));
+            let size = match set.sizes {
+                Sizes::Gamma(shape) => floor_u64(sizes.gamma(shape, set.mean_bytes as f64)),
+                _ => set.mean_bytes,
+            };
             let exists = existence.unit() < set.prealloc;
             let state = if exists { EXISTS } else { 0 };
             fileset.slots.push(AtomicU32::new(state));

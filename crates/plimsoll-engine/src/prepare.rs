@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::model::{Cell, Model};
 use plimsoll_core::rng::Seed;
-use plimsoll_core::workload::{RandomIo, Workload};
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::Blocks;
 
 use crate::choice::EngineChoice;
 use crate::error::Error;
@@ -143,7 +144,7 @@ impl Prepared {
         }
         match &self.workload {
             Workload::Model(model) => self.check_model(model),
-            Workload::Random(random) => self.check_random(random),
+            Workload::Blocks(blocks) => self.check_blocks(blocks),
             Workload::Files(files) => {
                 if let Ground::Storage {
                     directory: None,
@@ -156,6 +157,9 @@ impl Prepared {
                     return Err(Error::Workload(text));
                 }
                 file_loop::check(files)
+            }
+            Workload::Series(_) | Workload::Commands(_) => {
+                Err(Error::Workload("phases are not run here".into()))
             }
         }
     }
@@ -173,20 +177,24 @@ impl Prepared {
         Ok(())
     }
 
-    fn check_random(&self, random: &RandomIo) -> Result<(), Error> {
-        let fault = |text: String| Err(Error::Workload(format!("'{}': {text}", random.name)));
-        let (block, align) = (random.block_bytes, self.align());
-        if block == 0 || random.depth == 0 || random.file_bytes < u64::from(block) {
+    fn check_blocks(&self, blocks: &Blocks) -> Result<(), Error> {
+        let [group] = &blocks.groups[..] else {
+            return Err(Error::Workload(format!(
+                "'{}': one group only",
+                blocks.name
+            )));
+        };
+        let fault = |text: String| Err(Error::Workload(format!("'{}': {text}", blocks.name)));
+        let align = self.align();
+        let block = group.mix.first().map_or(0, |turn| turn.bytes);
+        if block == 0 || group.depth == 0 || group.extent.bytes < u64::from(block) {
             return fault("it needs a depth and a file of at least one block".into());
         }
-        if random.depth > DEPTH_MAX || block > BLOCK_BYTES_MAX {
+        if group.depth > DEPTH_MAX || block > BLOCK_BYTES_MAX {
             let block = BLOCK_BYTES_MAX >> 20;
             return fault(format!(
                 "it may have a depth of at most {DEPTH_MAX} and blocks of at most {block} MiB"
             ));
-        }
-        if !(0.0..=1.0).contains(&random.read_share) {
-            return fault("the share of reads is not within 0 and 1".into());
         }
         if self.is_direct() && !block.is_multiple_of(align) {
             return fault(format!(
@@ -208,7 +216,7 @@ impl Prepared {
 
     fn lay_out(&mut self, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
         if let Workload::Files(files) = &self.workload {
-            self.set = Some(Arc::new(Fileset::new(&files.files, seed)));
+            self.set = Some(Arc::new(Fileset::new(&files.sets[0], seed)));
         }
         let Ground::Storage {
             directory, data, ..

@@ -3,16 +3,16 @@
 //!
 //! An operation is meant to start when the one before it in the same slot has ended.
 
-use plimsoll_core::model::Offsets;
+use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::RandomIo;
+use plimsoll_core::workload::blocks::{Group, TurnKind};
 
 use crate::error::Error;
 use crate::source::{Next, Source};
 
-/// The source of a [`RandomIo`].
+/// The source of a group of workers.
 #[derive(Debug)]
 pub(crate) struct RandomLoop {
     rng: Rng,
@@ -29,14 +29,23 @@ pub(crate) struct RandomLoop {
 
 impl RandomLoop {
     /// Operations on a file of `file_bytes` (at least one block) until `end`.
-    pub(crate) fn new(random: &RandomIo, slots: u32, end: Nanos, seed: Seed) -> Self {
-        let share = plimsoll_core::num::floor_u64(random.read_share * 2f64.powi(64));
+    pub(crate) fn new(group: &Group, slots: u32, end: Nanos, seed: Seed) -> Self {
+        let weight = |kind| {
+            let turns = group
+                .mix
+                .iter()
+                .filter(|turn| Some(turn.kind) == kind || kind.is_none());
+            turns.map(|turn| turn.weight).sum::<f64>()
+        };
+        let read_share = weight(Some(TurnKind::Read)) / weight(None);
+        let share = plimsoll_core::num::floor_u64(read_share * 2f64.powi(64));
+        let block_bytes = group.mix.first().map_or(4096, |turn| turn.bytes);
         RandomLoop {
             rng: Rng::new(seed.derive("random", 0)),
-            reads_below: (random.read_share < 1.0).then_some(share),
-            block_bytes: random.block_bytes,
-            blocks: (random.file_bytes / u64::from(random.block_bytes)).max(1),
-            cursor: (random.offsets == Offsets::Sequential).then_some(0),
+            reads_below: (read_share < 1.0).then_some(share),
+            block_bytes,
+            blocks: (group.extent.bytes / u64::from(block_bytes)).max(1),
+            cursor: (group.offsets == Offsets::Sequential).then_some(0),
             end,
             free_since: vec![Nanos(0); slots as usize],
         }

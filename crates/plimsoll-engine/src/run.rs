@@ -98,7 +98,7 @@ impl Prepared {
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<Outcome, Error> {
         let workers = match (&self.workload, &self.ground) {
-            (Workload::Files(files), Ground::Storage { .. }) => files.threads,
+            (Workload::Files(files), Ground::Storage { .. }) => files.threads(),
             _ => 1,
         };
         let virtual_time = matches!(self.ground, Ground::Sim(_));
@@ -224,9 +224,12 @@ impl Prepared {
     fn depth_and_len(&self, options: &RunOptions) -> (u32, u32) {
         match (&self.workload, &self.ground) {
             (Workload::Model(_), _) => (options.depth_max.max(1), self.arrivals(options).len_max()),
-            (Workload::Random(random), _) => (random.depth, random.block_bytes),
-            (Workload::Files(files), Ground::Storage { .. }) => (1, len_max(&files.ops)),
-            (Workload::Files(files), _) => (files.threads, 1),
+            (Workload::Blocks(blocks), _) => {
+                (blocks.groups[0].depth, blocks.groups[0].mix[0].bytes)
+            }
+            (Workload::Series(_) | Workload::Commands(_), _) => (1, 1),
+            (Workload::Files(files), Ground::Storage { .. }) => (1, len_max(&ops_of(files))),
+            (Workload::Files(files), _) => (files.threads(), 1),
         }
     }
 
@@ -281,8 +284,11 @@ impl Prepared {
                 ended.submitted = source.into_submitted();
                 Ok(ended)
             }
-            Workload::Random(random) => {
-                let mut source = RandomLoop::new(random, slots, end, options.seed);
+            Workload::Series(_) | Workload::Commands(_) => {
+                Err(Error::Workload("phases are not run here".into()))
+            }
+            Workload::Blocks(blocks) => {
+                let mut source = RandomLoop::new(&blocks.groups[0], slots, end, options.seed);
                 stage.act(&mut source, desk, shared, start)
             }
             Workload::Files(files) => {
@@ -303,7 +309,7 @@ impl Prepared {
         let imagined = !matches!(self.ground, Ground::Storage { .. });
         let first = desk.number * slots;
         FileLoopSource::new(
-            files.ops.as_slice().into(),
+            ops_of(files).into(),
             Arc::clone(set),
             (first, slots),
             self.end(options),
@@ -383,4 +389,8 @@ fn first_error(results: Vec<Result<Ended, Error>>) -> Result<Vec<Ended>, Error> 
         }
     }
     worst.map_or(Ok(ended), Err)
+}
+
+fn ops_of(files: &FileLoop) -> Vec<plimsoll_core::workload::files::FileOp> {
+    files.groups[0].ops.iter().map(|op| op.op).collect()
 }

@@ -32,7 +32,7 @@ pub struct ArmValues {
     pub values: Vec<Option<f64>>,
 }
 
-/// Every comparison that the trials of a run allow, workload by workload.
+/// Every comparison that the trials of a run allow, workload by workload and phase by phase.
 ///
 /// Trials cut short by the user, and those with failed operations, are left out. When a trial was repeated in a block, the last
 /// result counts.
@@ -40,30 +40,55 @@ pub struct ArmValues {
 pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
     let mut all = Vec::new();
     for entry in &manifest.entries {
-        let metric = entry.workload.metric();
-        let values = |arm: &str, block: u32| {
-            let found = trials.iter().rev().find(|t| {
-                // Failing is fast: a trial with failed operations says nothing of speed.
-                !t.interrupted
-                    && t.stats.errors() == 0
-                    && t.trial.block == block
-                    && t.trial.arm == arm
-                    && t.trial.workload == entry.label
-            });
-            found.map(|t| t.value(metric))
-        };
-        let arms: Vec<ArmValues> = manifest
-            .arms
+        let usable: Vec<&TrialResult> = trials
             .iter()
-            .map(|arm| ArmValues {
-                name: arm.name.clone(),
-                control_of: arm.control_of.clone(),
-                values: (0..manifest.blocks).map(|b| values(&arm.name, b)).collect(),
-            })
+            .rev()
+            // Failing is fast: a trial with failed operations says nothing of speed.
+            .filter(|t| !t.interrupted && t.stats.errors() == 0)
+            .filter(|t| t.trial.workload == entry.label)
             .collect();
-        all.extend(compare(&entry.label, metric, &arms, &manifest.policy));
+        if let Some(metric) = entry.workload.metric() {
+            let value = |trial: &TrialResult| Some(trial.value(metric));
+            let arms = arm_values(manifest, &usable, value);
+            all.extend(compare(&entry.label, metric, &arms, &manifest.policy));
+            continue;
+        }
+        // Phases are compared one by one. All trials have the same: those of the first tell them.
+        for phase in usable.first().map_or(&[][..], |trial| &trial.phases) {
+            let value = |trial: &TrialResult| {
+                let found = trial.phases.iter().find(|other| other.name == phase.name);
+                found.map(|found| found.value)
+            };
+            let label = phase_label(&entry.label, &phase.name);
+            let arms = arm_values(manifest, &usable, value);
+            all.extend(compare(&label, phase.metric, &arms, &manifest.policy));
+        }
     }
     all
+}
+
+/// What a phase of a workload is called in comparisons.
+#[must_use]
+pub fn phase_label(workload: &str, phase: &str) -> String {
+    format!("{workload}: {phase}")
+}
+
+/// The values of all arms by block; of several trials of an arm in a block the first counts.
+fn arm_values(
+    manifest: &Manifest,
+    trials: &[&TrialResult],
+    value: impl Fn(&TrialResult) -> Option<f64>,
+) -> Vec<ArmValues> {
+    let of = |arm: &str, block: u32| {
+        let here = |t: &&&TrialResult| t.trial.block == block && t.trial.arm == arm;
+        trials.iter().find(here).and_then(|t| value(t))
+    };
+    let values = |arm: &plimsoll_core::event::Arm| ArmValues {
+        name: arm.name.clone(),
+        control_of: arm.control_of.clone(),
+        values: (0..manifest.blocks).map(|b| of(&arm.name, b)).collect(),
+    };
+    manifest.arms.iter().map(values).collect()
 }
 
 /// Holds every arm against the first one that is not a control, and every control against the

@@ -5,8 +5,9 @@
 //! whole window and bins what comes out.
 
 use plimsoll_core::model::{
-    Arrivals, Assumed, Cell, Direction, Envelope, Fidelity, Model, Offsets, Provenance,
+    Arrivals, Assumed, Cell, Direction, Envelope, Fidelity, Model, Provenance,
 };
+use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::rng::Seed;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Turns cells into requests, in order, without holding them in memory.
 
-use super::{Assumed, Cell, Direction, Offsets};
+use super::{Assumed, Cell, Direction};
 use crate::num::{floor_u64, saturating_u32};
+use crate::offsets::Offsets;
 use crate::op::{Kind, Request};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
@@ -80,7 +81,7 @@ impl Arrivals {
             last_size: 0,
             carried: 0,
             working_set: assumed.working_set_bytes,
-            offsets: assumed.offsets,
+            offsets: assumed.offsets.clone(),
             cursor: 0,
         };
         Arrivals {
@@ -179,7 +180,6 @@ impl Stream {
 
     fn place(&mut self, size: u64) -> u64 {
         match self.offsets {
-            Offsets::Uniform => self.places.below((self.working_set / size).max(1)) * size,
             Offsets::Sequential => {
                 let at = if self.cursor + size > self.working_set {
                     0
@@ -189,6 +189,7 @@ impl Stream {
                 self.cursor = at + size;
                 at
             }
+            _ => self.places.below((self.working_set / size).max(1)) * size,
         }
     }
 

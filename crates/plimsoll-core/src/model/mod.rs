@@ -15,6 +15,7 @@ pub use slices::Selection;
 use serde::{Deserialize, Serialize};
 
 use crate::num::{ratio, round_u64};
+use crate::offsets::Offsets;
 use crate::units::Nanos;
 
 /// Direction of transfer: counters tell reads and writes apart, nothing finer.
@@ -99,23 +100,13 @@ pub struct Provenance {
 }
 
 /// What the counters cannot tell and the model therefore assumes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assumed {
     /// Bytes of the file or device that the load is spread over.
     pub working_set_bytes: u64,
     /// How offsets are chosen.
     pub offsets: Offsets,
-}
-
-/// How offsets are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Offsets {
-    /// Every block of the working set equally likely, with replacement.
-    Uniform,
-    /// One stream through the working set, starting again at its end.
-    Sequential,
 }
 
 /// A pattern of bursts found in one direction of the recording.

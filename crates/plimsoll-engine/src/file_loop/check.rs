@@ -2,7 +2,8 @@
 //! Whether a loop of file operations makes sense and stays within what can be run.
 
 use plimsoll_core::units::size;
-use plimsoll_core::workload::{FileLoop, FileOp};
+use plimsoll_core::workload::FileLoop;
+use plimsoll_core::workload::files::{FileOp, Sizes};
 
 use crate::error::Error;
 
@@ -20,23 +21,27 @@ const SHAPE_MAX: f64 = 1e6;
 /// # Errors
 /// A sentence about the first operation that does not fit.
 pub fn check(files: &FileLoop) -> Result<(), Error> {
+    let ops: Vec<FileOp> = files.groups[0].ops.iter().map(|op| op.op).collect();
+    let set = &files.sets[0];
     let fault = |what: String| Err(Error::Workload(format!("'{}': {what}", files.name)));
-    if files.threads == 0 || files.ops.is_empty() || files.files.entries == 0 {
+    if files.threads() == 0 || ops.is_empty() || set.entries == 0 {
         return fault("it needs a thread, an operation and a file".into());
     }
     // Comparisons with NaN are false, so it is in no range.
-    if !(1.0..=SHAPE_MAX).contains(&files.files.gamma_shape) {
+    if let Sizes::Gamma(shape) = set.sizes
+        && !(1.0..=SHAPE_MAX).contains(&shape)
+    {
         return fault("the gamma shape of file sizes must be within 1 and 1000000".into());
     }
-    if !(0.0..=1.0).contains(&files.files.prealloc) {
+    if !(0.0..=1.0).contains(&set.prealloc) {
         return fault("the share of files that exist before the run is not within 0 and 1".into());
     }
-    if files.threads > THREADS_MAX || files.files.entries > ENTRIES_MAX {
+    if files.threads() > THREADS_MAX || set.entries > ENTRIES_MAX {
         return fault(format!(
             "it may have at most {THREADS_MAX} threads and {ENTRIES_MAX} files"
         ));
     }
-    let buffers = u64::from(files.threads) * u64::from(len_max(&files.ops));
+    let buffers = u64::from(files.threads()) * u64::from(len_max(&ops));
     if buffers > BUFFERS_MAX {
         return fault(format!(
             "its threads need {} for buffers, more than {}; use fewer threads or smaller pieces",
@@ -45,7 +50,7 @@ pub fn check(files: &FileLoop) -> Result<(), Error> {
         ));
     }
     let mut open = false;
-    for (index, op) in files.ops.iter().enumerate() {
+    for (index, op) in ops.iter().enumerate() {
         let place = index + 1;
         match op {
             FileOp::Create | FileOp::Open if open => {

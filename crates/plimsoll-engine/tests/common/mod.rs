@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Models and plays for the tests.
 
-use plimsoll_core::model::{Assumed, Cell, Envelope, Load, Model, Offsets, Provenance};
+use plimsoll_core::model::{Assumed, Cell, Envelope, Load, Model, Provenance};
+use plimsoll_core::offsets::Offsets;
 use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{Blocks, Group};
+use plimsoll_core::workload::files::{FileLoop, FileOp, FileSet, LoopGroup, LoopOp};
 
 /// A cell of one length with so many reads and writes of 4 KiB.
 pub(crate) fn cell(seconds: u64, reads: u64, writes: u64) -> Cell {
@@ -38,4 +42,23 @@ pub(crate) fn model(cells: Vec<Cell>) -> Model {
         fidelity: Vec::new(),
         envelope: Envelope::new(cells).expect("the cells have a length"),
     }
+}
+
+/// Random block I/O, changed.
+pub(crate) fn random(name: &str, read_share: f64, change: impl FnOnce(&mut Group)) -> Workload {
+    let mut blocks = Blocks::random(name, read_share);
+    change(&mut blocks.groups[0]);
+    Workload::Blocks(blocks)
+}
+
+/// varmail, with its set and its threads changed.
+pub(crate) fn varmail(change: impl FnOnce(&mut FileSet, &mut LoopGroup)) -> FileLoop {
+    let mut files = FileLoop::varmail();
+    change(&mut files.sets[0], &mut files.groups[0]);
+    files
+}
+
+/// Operations for a loop.
+pub(crate) fn ops(list: &[FileOp]) -> Vec<LoopOp> {
+    list.iter().copied().map(LoopOp::from).collect()
 }

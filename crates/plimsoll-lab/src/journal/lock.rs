@@ -90,7 +90,10 @@ mod tests {
     #[test]
     fn lines_about_locks_are_understood() {
         for (line, expect) in [
-            ("lock:\t1: FLOCK  ADVISORY  READ 27 fe:00:613 0 EOF", Some(27)),
+            (
+                "lock:\t1: FLOCK  ADVISORY  READ 27 fe:00:613 0 EOF",
+                Some(27),
+            ),
             ("lock:\t1: POSIX  ADVISORY  READ 27 fe:00:613 0 EOF", None),
             ("lock:\t1: FLOCK  ADVISORY  READ -1 fe:00:613 0 EOF", None),
             ("flags:\t02100002", None),

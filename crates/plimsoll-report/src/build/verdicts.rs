@@ -2,7 +2,7 @@
 //! The answer: one sentence per arm and workload, then the same as a table and a forest plot.
 
 use plimsoll_core::comparison::{Comparison, Metric, Verdict};
-use plimsoll_core::event::{Entry, TrialResult};
+use plimsoll_core::event::{Entry, PhaseResult, TrialResult};
 use plimsoll_stats::Summary;
 
 use super::forest;
@@ -69,10 +69,10 @@ fn statement(row: &Comparison) -> String {
         (Verdict::Equivalent, _) => {
             format!("{arm} is equivalent to {base} on {workload}: {times}× the {metric}")
         }
-        (_, Metric::MeanResponse) => {
+        (_, Metric::MeanResponse | Metric::WallTime) => {
             format!("{arm} takes {times}× the {metric} of {base} on {workload}")
         }
-        (_, Metric::OpsPerSecond) => {
+        (_, Metric::OpsPerSecond | Metric::BytesPerSecond) => {
             format!("{arm} does {times}× the {metric} of {base} on {workload}")
         }
     }
@@ -187,15 +187,31 @@ fn table_row(view: &View<'_>, row: &Comparison, first: bool) -> Vec<Cell> {
 
 /// Range of the arm's values over the blocks that were not cut short.
 fn range(view: &View<'_>, row: &Comparison, arm: &str) -> String {
-    let quantity = match row.metric {
-        Metric::MeanResponse => Quantity::Duration,
-        Metric::OpsPerSecond => Quantity::Rate,
-    };
+    let quantity = quantity_of(row.metric);
     let trials = view.results.trials.iter();
     let values = trials
-        .filter(|t| !t.interrupted && t.trial.arm == arm && t.trial.workload == row.workload)
-        .map(|t| t.value(row.metric));
+        .filter(|t| !t.interrupted && t.trial.arm == arm)
+        .filter_map(|t| value_for(t, row));
     Summary::of(values).map_or(String::new(), |s| words::range(&s, quantity))
+}
+
+/// What a row compares, taken from a trial: the metric of the trial, or that of one of its phases.
+fn value_for(trial: &TrialResult, row: &Comparison) -> Option<f64> {
+    if trial.trial.workload == row.workload {
+        return Some(trial.value(row.metric));
+    }
+    let is_it = |phase: &&PhaseResult| {
+        plimsoll_stats::phase_label(&trial.trial.workload, &phase.name) == row.workload
+    };
+    trial.phases.iter().find(is_it).map(|phase| phase.value)
+}
+
+fn quantity_of(metric: Metric) -> Quantity {
+    match metric {
+        Metric::MeanResponse | Metric::WallTime => Quantity::Duration,
+        Metric::OpsPerSecond => Quantity::Rate,
+        Metric::BytesPerSecond => Quantity::Throughput,
+    }
 }
 
 fn notes(view: &View<'_>) -> Vec<String> {

@@ -8,6 +8,7 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{Group, Pace};
 
 use super::series;
 use super::view::{Pool, View, bytes_per_s, grouped, ops_per_s};
@@ -63,20 +64,52 @@ fn description(entry: &Entry) -> String {
             model.source.disk,
             units::three_digits(entry.scale)
         ),
-        Workload::Random(random) => format!(
-            "Closed loop: {} operations, {} reads, depth {}, a {} file, {length} per trial.",
-            units::size(f64::from(random.block_bytes)),
-            words::percent_whole(random.read_share),
-            random.depth,
-            units::size(random.file_bytes as f64),
-        ),
-        Workload::Files(files) => format!(
-            "Closed loop: {} threads repeat {} file operations on {} files, {length} per trial.",
-            files.threads,
-            files.ops.len(),
-            files.files.entries,
-        ),
+        Workload::Blocks(blocks) => {
+            let groups: Vec<String> = blocks.groups.iter().map(group).collect();
+            format!("{}; {length} per trial.", groups.join("; "))
+        }
+        Workload::Files(files) => {
+            let groups = files.groups.iter().map(|group| {
+                let ops: u32 = group.ops.iter().map(|op| op.repeat).sum();
+                format!("{} threads repeat {ops} file operations", group.threads)
+            });
+            let entries: u64 = files.sets.iter().map(|set| u64::from(set.entries)).sum();
+            format!(
+                "Closed loop: {} on {entries} files, {length} per trial.",
+                groups.collect::<Vec<_>>().join(", ")
+            )
+        }
+        Workload::Series(series) => {
+            let names: Vec<&str> = series.phases.iter().map(|p| p.name.as_str()).collect();
+            format!("Phases one after another: {}.", names.join(", "))
+        }
+        Workload::Commands(commands) => {
+            let lines = commands.phases.iter().map(|c| c.argv.join(" "));
+            format!("Programs: {}.", lines.collect::<Vec<_>>().join("; "))
+        }
     }
+}
+
+/// One group of a block workload in words.
+fn group(group: &Group) -> String {
+    let total: f64 = group.mix.iter().map(|turn| turn.weight).sum();
+    let mix = group.mix.iter().map(|turn| {
+        let share = words::percent_whole(ratio(turn.weight, total));
+        let size = units::size(f64::from(turn.bytes));
+        format!("{share} {:?} of {size}", turn.kind).to_lowercase()
+    });
+    format!(
+        "{}: {} of {} at depth {} on {} of data",
+        if matches!(group.pace, Pace::Open(_)) {
+            "Open loop"
+        } else {
+            "Closed loop"
+        },
+        words::count(group.workers as usize, "worker"),
+        mix.collect::<Vec<_>>().join(", "),
+        group.depth,
+        units::size(group.extent.bytes as f64),
+    )
 }
 
 fn dots(pools: &[Pool<'_>]) -> Dots {

@@ -120,15 +120,11 @@ fn entries(size: Size) -> Vec<Entry> {
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(nas())),
-        entry(
-            "varmail",
-            1.0,
-            Workload::builtin("varmail").expect("built in"),
-        ),
+        entry("varmail", 1.0, Workload::Files(FileLoop::varmail())),
         entry(
             "randread",
             1.0,
-            Workload::builtin("randread").expect("built in"),
+            Workload::Blocks(Blocks::random("randread", 1.0)),
         ),
     ];
     all.truncate(size.workloads);

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn room_is_needed_for_one_data_file_and_every_tree() {
         let asked = |name: &str| Asked {
-            workload: Workload::builtin(name).unwrap(),
+            workload: plimsoll_classics::workload(name, &[]).unwrap(),
             scale: None,
         };
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);

@@ -9,7 +9,8 @@ use plimsoll_core::event::{Entry, Warning};
 use plimsoll_core::model::{Direction, Model};
 use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_core::workload::{RandomIo, Workload};
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::Blocks;
 use plimsoll_engine::RunOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,7 +112,7 @@ fn find(
 ) -> Result<f64, Failure> {
     let mut slowest = (f64::INFINITY, String::new());
     for (name, target) in arms.probed() {
-        let probe = Workload::Random(probe(model));
+        let probe = Workload::Blocks(probe(model));
         let failure = |error: plimsoll_engine::Error| match stop.load(Ordering::Relaxed) {
             true => stopped(),
             false => Failure::new(Code::Failed, error),
@@ -162,16 +163,18 @@ fn find(
 }
 
 /// The same mix as fast as the storage lets it: mean size, share of reads, working set.
-fn probe(model: &Model) -> RandomIo {
+fn probe(model: &Model) -> Blocks {
     let [(reads, read_bytes), (writes, write_bytes)] =
         Direction::BOTH.map(|direction| model.mean_per_s(direction));
     let mean = ratio(read_bytes + write_bytes, reads + writes);
-    RandomIo {
-        block_bytes: saturating_u32(round_u64(mean).next_power_of_two().clamp(4_096, 1 << 20)),
-        depth: PROBE_DEPTH,
-        file_bytes: model.assumed.working_set_bytes,
-        ..RandomIo::new("probe", ratio(reads, reads + writes))
+    let bytes = saturating_u32(round_u64(mean).next_power_of_two().clamp(4_096, 1 << 20));
+    let mut probe = Blocks::random("probe", ratio(reads, reads + writes));
+    for group in &mut probe.groups {
+        group.depth = PROBE_DEPTH;
+        group.extent.bytes = model.assumed.working_set_bytes;
+        group.mix.iter_mut().for_each(|turn| turn.bytes = bytes);
     }
+    probe
 }
 
 /// Operations per second that 95 % of the recorded time stays below.

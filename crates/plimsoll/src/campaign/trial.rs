@@ -122,6 +122,8 @@ pub(crate) fn run_trial(
         length: outcome.length,
         prepare,
         stats: outcome.stats,
+        phases: Vec::new(),
+        workers: Vec::new(),
         generator: outcome.generator,
         fidelity,
         interrupted: outcome.interrupted,

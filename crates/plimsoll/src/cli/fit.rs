@@ -163,8 +163,8 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
         text,
         "\nAssumed, since counters cannot tell: {} offsets over {}; sizes are the powers of two around each interval's mean; arrivals inside an interval are Poisson.",
         match model.assumed.offsets {
-            plimsoll_core::model::Offsets::Uniform => "uniformly random",
-            plimsoll_core::model::Offsets::Sequential => "sequential",
+            plimsoll_core::offsets::Offsets::Sequential => "sequential",
+            _ => "uniformly random",
         },
         units::size(model.assumed.working_set_bytes as f64)
     );

@@ -73,7 +73,7 @@ pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
         entries
             .iter()
             .find(|e| e.label == workload)
-            .map(|e| e.workload.metric())
+            .and_then(|e| e.workload.metric())
     };
     let trials: Vec<serde_json::Value> = results
         .trials

@@ -32,9 +32,10 @@ impl WorkloadSpec {
             Some((name, factor)) => (name, Some(parse_scale(text, factor)?)),
             None => (text, None),
         };
-        let workload = match Workload::builtin(name) {
-            Some(workload) => workload,
-            None => read_workload(Path::new(name))?,
+        let workload = if Path::new(name).exists() {
+            read_workload(Path::new(name))?
+        } else {
+            plimsoll_classics::workload(name, &[]).map_err(Failure::usage)?
         };
         if scale.is_some() && !matches!(workload, Workload::Model(_)) {
             return Err(Failure::usage(format!(
@@ -62,12 +63,8 @@ fn parse_scale(text: &str, factor: &str) -> Result<Scale, Failure> {
 
 fn read_workload(path: &Path) -> Result<Workload, Failure> {
     let shown = path.display();
-    let known = Workload::BUILTIN.join(", ");
-    let facts = std::fs::metadata(path).map_err(|error| {
-        Failure::usage(format!("read workload {shown}: {error}")).hint(format!(
-            "built-in workloads are {known}; others are files made by plimsoll fit"
-        ))
-    })?;
+    let facts = std::fs::metadata(path)
+        .map_err(|error| Failure::usage(format!("read workload {shown}: {error}")))?;
     if facts.len() > WORKLOAD_MAX_BYTES {
         return Err(Failure::usage(format!(
             "read workload {shown}: it has {} bytes, more than any workload",

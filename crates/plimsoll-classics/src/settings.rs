@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Settings of a workload: declared with their defaults, read from words, checked once.
+
+use plimsoll_core::units::{self, Nanos};
+
+use crate::error::Error;
+use crate::nearest::nearest;
+
+/// A setting that a workload has.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Its name: that of the original program's option or variable, without dashes.
+    pub name: &'static str,
+    /// What values mean.
+    pub unit: Unit,
+    /// Its value when none is given, as a user would write it; empty: none.
+    pub default: &'static str,
+    /// What it does, in a few words.
+    pub help: &'static str,
+}
+
+/// What the values of a setting are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes; a number without a unit counts multiples of this many.
+    Size(u64),
+    /// A whole number.
+    Count,
+    /// A decimal number.
+    Number,
+    /// A time; a number without a unit counts seconds.
+    Time,
+    /// On when named without a value, or with `on`, `yes`, `true` or `1`.
+    Flag,
+    /// Any text.
+    Text,
+}
+
+/// The settings of one workload, resolved: what was given, else the defaults.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    workload: String,
+    declared: &'static [Setting],
+    given: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// Checks what was given for `workload` against what is declared.
+    ///
+    /// # Errors
+    /// A name that is not declared (with the nearest that is), or a value that is not of its unit.
+    pub fn new(
+        workload: &str,
+        declared: &'static [Setting],
+        given: &[(String, String)],
+    ) -> Result<Self, Error> {
+        let settings = Settings {
+            workload: workload.into(),
+            declared,
+            given: given.to_vec(),
+        };
+        for (name, value) in given {
+            let Some(setting) = declared.iter().find(|setting| setting.name == name) else {
+                return Err(Error::UnknownSetting {
+                    workload: workload.into(),
+                    setting: name.clone(),
+                    nearest: nearest(name, declared.iter().map(|s| s.name)).map(Into::into),
+                    known: declared
+                        .iter()
+                        .map(|s| s.name)
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                });
+            };
+            settings.check(setting, value)?;
+        }
+        Ok(settings)
+    }
+
+    fn check(&self, setting: &Setting, value: &str) -> Result<(), Error> {
+        let wrong = |reason: String| Err(self.wrong(setting.name, value, &reason));
+        match setting.unit {
+            Unit::Size(each) => parse_size(value, each).map_or_else(wrong, |_| Ok(())),
+            Unit::Count => match value.parse::<u64>() {
+                Ok(_) => Ok(()),
+                Err(_) => wrong("it is a whole number".into()),
+            },
+            Unit::Number => match value.parse::<f64>() {
+                Ok(number) if number.is_finite() => Ok(()),
+                _ => wrong("it is a number".into()),
+            },
+            Unit::Time => parse_time(value).map_or_else(wrong, |_| Ok(())),
+            Unit::Flag => match parse_flag(value) {
+                Some(_) => Ok(()),
+                None => wrong("it is on or off".into()),
+            },
+            Unit::Text => Ok(()),
+        }
+    }
+
+    /// An error about the value of a setting.
+    #[must_use]
+    pub fn wrong(&self, name: &str, value: &str, reason: &str) -> Error {
+        Error::WrongValue {
+            workload: self.workload.clone(),
+            setting: name.into(),
+            value: value.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Whether the user gave it.
+    #[must_use]
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.iter().any(|(key, _)| key == name)
+    }
+
+    /// Every value given for a setting, in order; the default when none was and there is one.
+    #[must_use]
+    pub fn texts(&self, name: &str) -> Vec<&str> {
+        let given = self.given.iter().filter(|(key, _)| key == name);
+        let given: Vec<&str> = given.map(|(_, value)| value.as_str()).collect();
+        let default = self.declared(name).default;
+        if given.is_empty() && !default.is_empty() {
+            return vec![default];
+        }
+        given
+    }
+
+    /// The last value of a setting, or its default; empty when there is neither.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        self.texts(name).last().copied().unwrap_or_default()
+    }
+
+    /// Bytes; 0 when there is neither a value nor a default.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> u64 {
+        let Unit::Size(each) = self.declared(name).unit else {
+            unreachable!("'{name}' is declared as a size");
+        };
+        parse_size(self.text(name), each).unwrap_or(0)
+    }
+
+    /// A whole number; 0 when there is neither a value nor a default.
+    #[must_use]
+    pub fn count(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    /// A whole number that must lie within these limits.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn count_within(&self, name: &str, low: u32, high: u32) -> Result<u32, Error> {
+        let value = self.count(name);
+        match u32::try_from(value) {
+            Ok(count) if (low..=high).contains(&count) => Ok(count),
+            _ => Err(self.wrong(
+                name,
+                self.text(name),
+                &format!("it is from {low} to {high}"),
+            )),
+        }
+    }
+
+    /// Bytes that must lie within these limits.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn bytes_within(&self, name: &str, low: u64, high: u64) -> Result<u64, Error> {
+        let value = self.bytes(name);
+        if (low..=high).contains(&value) {
+            return Ok(value);
+        }
+        let (low, high) = (units::size(low as f64), units::size(high as f64));
+        Err(self.wrong(
+            name,
+            self.text(name),
+            &format!("it is from {low} to {high}"),
+        ))
+    }
+
+    /// A decimal number; 0 when there is neither a value nor a default.
+    #[must_use]
+    pub fn number(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap_or(0.0)
+    }
+
+    /// A time; 0 when there is neither a value nor a default.
+    #[must_use]
+    pub fn time(&self, name: &str) -> Nanos {
+        parse_time(self.text(name)).unwrap_or_default()
+    }
+
+    /// Whether a flag is set.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        parse_flag(self.text(name)).unwrap_or(false)
+    }
+
+    /// All settings with their values, in the order of their declaration, for the record.
+    #[must_use]
+    pub fn resolved(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for setting in self.declared {
+            for text in self.texts(setting.name) {
+                all.push((setting.name.to_owned(), text.to_owned()));
+            }
+        }
+        all
+    }
+
+    fn declared(&self, name: &str) -> &'static Setting {
+        let found = self.declared.iter().find(|setting| setting.name == name);
+        found.expect("a setting is declared before it is asked for")
+    }
+}
+
+fn parse_size(text: &str, each: u64) -> Result<u64, String> {
+    match text.parse::<u64>() {
+        Ok(number) => number
+            .checked_mul(each)
+            .ok_or_else(|| "it is too large".into()),
+        Err(_) => units::parse_size(text),
+    }
+}
+
+fn parse_time(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Ok(Nanos::from_secs_f64(seconds)),
+        _ => units::parse_duration(text),
+    }
+}
+
+fn parse_flag(text: &str) -> Option<bool> {
+    match text {
+        "" | "off" | "no" | "false" | "0" => Some(false),
+        "on" | "yes" | "true" | "1" => Some(true),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DECLARED: &[Setting] = &[
+        Setting {
+            name: "s",
+            unit: Unit::Size(1 << 20),
+            default: "300",
+            help: "file size",
+        },
+        Setting {
+            name: "threads",
+            unit: Unit::Count,
+            default: "16",
+            help: "threads",
+        },
+        Setting {
+            name: "i",
+            unit: Unit::Count,
+            default: "",
+            help: "tests",
+        },
+        Setting {
+            name: "D",
+            unit: Unit::Flag,
+            default: "",
+            help: "direct",
+        },
+    ];
+
+    fn given(pairs: &[(&str, &str)]) -> Result<Settings, Error> {
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Settings::new("demo", DECLARED, &pairs.iter().map(own).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn values_have_units_defaults_and_limits() {
+        let settings = given(&[("s", "64"), ("i", "0"), ("i", "2"), ("D", "on")]).unwrap();
+        assert_eq!(settings.bytes("s"), 64 << 20);
+        assert_eq!(settings.texts("i"), ["0", "2"]);
+        assert_eq!((settings.count("threads"), settings.flag("D")), (16, true));
+        assert!(settings.count_within("threads", 1, 8).is_err());
+        let settings = given(&[("s", "1GiB")]).unwrap();
+        assert_eq!(settings.bytes("s"), 1 << 30);
+        assert!(!settings.flag("D") && settings.texts("i").is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_named_with_the_way_out() {
+        let error = given(&[("thread", "1")]).unwrap_err().to_string();
+        assert!(error.contains("threads"), "{error}");
+        let error = given(&[("threads", "many")]).unwrap_err().to_string();
+        assert!(
+            error.contains("'many'") && error.contains("whole number"),
+            "{error}"
+        );
+    }
+}

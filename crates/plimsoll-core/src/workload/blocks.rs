@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Block I/O: groups of workers that read and write files or a device by offset.
+
+use serde::{Deserialize, Serialize};
+
+use crate::offsets::Offsets;
+use crate::op::Kind;
+use crate::units::Nanos;
+
+/// Block I/O by one or more groups of workers at the same time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Blocks {
+    /// What reports call it.
+    pub name: String,
+    /// Who does what.
+    pub groups: Vec<Group>,
+}
+
+/// Workers that do alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Group {
+    /// What reports call it, unique in its workload.
+    pub name: String,
+    /// Workers, each a thread with a ring of its own.
+    pub workers: u32,
+    /// Operations each worker keeps in flight (closed loop), or may have in flight (open loop).
+    pub depth: u32,
+    /// What it works on.
+    pub extent: Extent,
+    /// What is done, drawn by weight for every turn.
+    pub mix: Vec<Turn>,
+    /// Where.
+    pub offsets: Offsets,
+    /// When.
+    pub pace: Pace,
+    /// What makes writes durable on the way.
+    pub syncs: Syncs,
+    /// What each worker does after its last turn, inside the measured time.
+    pub finish: Vec<Finish>,
+    /// Whether to bypass the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// What is written.
+    pub content: Content,
+    /// When a worker has done its work.
+    pub work: Work,
+    /// Begins so long after the run.
+    pub delay: Nanos,
+}
+
+impl Default for Group {
+    /// One worker that reads 4 KiB blocks at random, one at a time, from a file of 1 GiB, around
+    /// the page cache, for as long as the run lasts.
+    fn default() -> Self {
+        Group {
+            name: "io".into(),
+            workers: 1,
+            depth: 1,
+            extent: Extent::default(),
+            mix: vec![Turn::of(TurnKind::Read, 4096)],
+            offsets: Offsets::Uniform,
+            pace: Pace::default(),
+            syncs: Syncs::default(),
+            finish: Vec::new(),
+            direct: true,
+            content: Content::default(),
+            work: Work::Time,
+            delay: Nanos(0),
+        }
+    }
+}
+
+/// The files of a group and the part each worker may touch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Extent {
+    /// Base name of the files: groups and phases of a series that name the same share them.
+    pub file: String,
+    /// Whether the workers share one file.
+    pub shared: bool,
+    /// Size of each file. On a device: of the part from its start.
+    pub bytes: u64,
+    /// What of its file a worker touches.
+    pub region: Region,
+    /// Who made the files.
+    pub made: Made,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Extent {
+            file: "data".into(),
+            shared: true,
+            bytes: 1 << 30,
+            region: Region::Whole,
+            made: Made::Before,
+        }
+    }
+}
+
+/// What of its file a worker touches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Region {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Its own part: worker `w` of `n` the `w`-th of `n` equal parts, each a whole number of the
+    /// largest block.
+    Part,
+}
+
+/// When files come into being.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    /// Laid out with random bytes before the measured part.
+    #[default]
+    Before,
+    /// Created empty when the workers start, and grown by what they write.
+    During,
+    /// Left by an earlier phase of the series.
+    Earlier,
+}
+
+/// One kind of turn and how often it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    /// What is done.
+    pub kind: TurnKind,
+    /// Bytes of its operation.
+    pub bytes: u32,
+    /// Weight against the other turns.
+    #[serde(default = "one")]
+    pub weight: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Turn {
+    /// The only, or one equally likely, turn.
+    #[must_use]
+    pub fn of(kind: TurnKind, bytes: u32) -> Self {
+        Turn {
+            kind,
+            bytes,
+            weight: 1.0,
+        }
+    }
+}
+
+/// What a turn does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnKind {
+    /// Reads the block.
+    Read,
+    /// Writes the block.
+    Write,
+    /// Reads the block, then writes it: two operations of one turn.
+    Update,
+    /// Writes at the end of the file.
+    Append,
+    /// Tells the device or file system that the block is not needed any more.
+    Discard,
+}
+
+impl TurnKind {
+    /// The operations of the turn, in order.
+    #[must_use]
+    pub fn operations(self) -> &'static [Kind] {
+        match self {
+            TurnKind::Read => &[Kind::Read],
+            TurnKind::Write => &[Kind::Write],
+            TurnKind::Update => &[Kind::Read, Kind::Write],
+            TurnKind::Append => &[Kind::Append],
+            TurnKind::Discard => &[Kind::Discard],
+        }
+    }
+}
+
+/// When turns begin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// Closed loop: when the turn before it in the same slot has ended, and the think time after.
+    Closed {
+        /// Think time.
+        think: Nanos,
+        /// It is taken after every so many turns of a slot; 0 and 1: after each.
+        every: u32,
+    },
+    /// Open loop: at instants that do not depend on the storage. Rates are of the whole group.
+    Open(Arrival),
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace::Closed {
+            think: Nanos(0),
+            every: 1,
+        }
+    }
+}
+
+/// The instants of an open loop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrival {
+    /// Equally spaced.
+    Paced {
+        /// Turns per second.
+        per_s: f64,
+    },
+    /// A Poisson process: exponential gaps.
+    Poisson {
+        /// Mean turns per second.
+        per_s: f64,
+    },
+    /// Groups of turns due at the same instant, the groups a Poisson process.
+    Batch {
+        /// Mean turns per second.
+        per_s: f64,
+        /// Turns in a group.
+        size: u32,
+    },
+    /// A Poisson process that is interrupted at fixed times.
+    OnOff {
+        /// Mean turns per second while it is on.
+        per_s: f64,
+        /// Length of the on phases.
+        on: Nanos,
+        /// Length of the off phases.
+        off: Nanos,
+    },
+    /// A Poisson process whose rate follows these segments, over and over.
+    Envelope(Vec<Segment>),
+    /// These very turns.
+    Trace(Vec<Traced>),
+}
+
+/// A piece of an envelope: the rate goes linearly from one value to another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// How long it lasts.
+    pub length: Nanos,
+    /// Turns per second at its start.
+    pub from_per_s: f64,
+    /// Turns per second at its end.
+    pub to_per_s: f64,
+}
+
+/// One operation of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traced {
+    /// When it began, from the start of the trace.
+    pub at: Nanos,
+    /// What it was.
+    pub kind: Kind,
+    /// Where.
+    pub offset: u64,
+    /// How long.
+    pub bytes: u32,
+}
+
+/// What makes writes durable on the way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Syncs {
+    /// After every so many writes of a worker one sync of its file follows; 0: none.
+    pub every: u32,
+    /// With what.
+    pub with: SyncKind,
+    /// Whether each write is durable when it ends: `O_DSYNC`, which devices carry out as FUA.
+    pub each_write: bool,
+}
+
+/// A way to make earlier writes durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncKind {
+    /// Data and all attributes.
+    #[default]
+    Fsync,
+    /// Data and what is needed to find them.
+    Fdatasync,
+    /// Only starts the write-back of the pages and waits for it (`sync_file_range`): not durable
+    /// on a power cut.
+    SyncRange,
+}
+
+/// Something a worker does after its last turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// Fsync of its file.
+    Fsync,
+    /// Close of its file.
+    Close,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Content {
+    /// Share of each 4 KiB that is zeros and can be compressed away, 0..=1.
+    pub compressible: f64,
+    /// Share of the 4 KiB blocks that repeat an earlier one, 0..=1.
+    pub duplicate: f64,
+    /// Each operation writes one line with the date and time instead.
+    pub date: bool,
+}
+
+/// When a worker has done its work. All of it also ends with the run's time, if it has one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// When the time of the run is up.
+    #[default]
+    Time,
+    /// When it has been through its region once: as many turns as blocks fit into it.
+    Pass,
+    /// After so many turns of each worker.
+    Each(u64),
+    /// After so many turns of all workers of the group together.
+    Together(u64),
+}
+
+impl Blocks {
+    /// Uniformly random 4 KiB reads and writes at depth 32 on a file of 1 GiB, direct.
+    #[must_use]
+    pub fn random(name: &str, read_share: f64) -> Self {
+        let turn = |kind, weight| Turn {
+            weight,
+            ..Turn::of(kind, 4096)
+        };
+        let both = [
+            turn(TurnKind::Read, read_share),
+            turn(TurnKind::Write, 1.0 - read_share),
+        ];
+        let group = Group {
+            depth: 32,
+            mix: both.into_iter().filter(|turn| turn.weight > 0.0).collect(),
+            ..Group::default()
+        };
+        Blocks {
+            name: name.into(),
+            groups: vec![group],
+        }
+    }
+
+    /// Bytes of all its files.
+    #[must_use]
+    pub fn data_set_bytes(&self) -> u64 {
+        let mut files: Vec<(&str, u64)> = Vec::new();
+        for group in &self.groups {
+            let extent = &group.extent;
+            let count = if extent.shared {
+                1
+            } else {
+                u64::from(group.workers)
+            };
+            let bytes = extent.bytes.saturating_mul(count);
+            match files.iter_mut().find(|(name, _)| *name == extent.file) {
+                Some((_, known)) => *known = bytes.max(*known),
+                None => files.push((&extent.file, bytes)),
+            }
+        }
+        files
+            .iter()
+            .map(|(_, bytes)| *bytes)
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Whether instants, not the storage, set the pace of every group.
+    #[must_use]
+    pub fn is_open_loop(&self) -> bool {
+        let open = |group: &Group| matches!(group.pace, Pace::Open(_));
+        !self.groups.is_empty() && self.groups.iter().all(open)
+    }
+
+    /// Whether every group ends by itself, so that no length of time is needed.
+    #[must_use]
+    pub fn ends_by_itself(&self) -> bool {
+        self.groups.iter().all(|group| group.work != Work::Time)
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs as workloads: each command is run on the target and timed, and what it prints may be
+//! read for more.
+
+use serde::{Deserialize, Serialize};
+
+/// Commands one after another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commands {
+    /// What reports call it.
+    pub name: String,
+    /// Run before the measured part, such as unpacking what will be copied.
+    #[serde(default)]
+    pub prepare: Vec<Command>,
+    /// Run in order, each measured.
+    pub phases: Vec<Command>,
+    /// Room they need on the target.
+    pub data_bytes: u64,
+}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// What reports call it.
+    pub name: String,
+    /// Program and arguments. `{dir}` stands for the directory on the target (which is also where
+    /// the command runs), `{tmp}` for one that is not on the target.
+    pub argv: Vec<String>,
+    /// How its output is read.
+    #[serde(default)]
+    pub output: Output,
+}
+
+/// What is read from the output of a command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// Nothing: the wall time is the result.
+    #[default]
+    Time,
+    /// fio's JSON or JSON+.
+    Fio,
+    /// bonnie++'s CSV, 1.96 to 1.98.
+    Bonnie,
+    /// iozone's throughput report.
+    Iozone,
+    /// filebench's IO Summary.
+    Filebench,
+}

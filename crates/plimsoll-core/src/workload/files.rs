@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Loops over files: threads that carry out a list of file operations again and again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::num::{round_u64, saturating_u32};
+
+/// Threads that repeat lists of file operations, one operation in flight per thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileLoop {
+    /// What reports call it.
+    pub name: String,
+    /// The files.
+    pub sets: Vec<FileSet>,
+    /// Who does what.
+    pub groups: Vec<LoopGroup>,
+    /// How files are chosen, and when it ends.
+    #[serde(default)]
+    pub over: Over,
+    /// Events per second that [`FileOp::Limit`] waits for, all threads together.
+    #[serde(default)]
+    pub events_per_s: Option<f64>,
+    /// Whether everything written on the machine is made durable at the end, inside the measured
+    /// time (`sync`).
+    #[serde(default)]
+    pub sync_at_end: bool,
+}
+
+/// How files are chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// In turn, by rotors that all threads share, until the time is up (filebench).
+    #[default]
+    Rotor,
+    /// Each thread carries out its list once for each file of its equal share of the first set,
+    /// in this order, and has then done its work.
+    Each(Order),
+}
+
+/// An order of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// By number.
+    Numbered,
+    /// As the directory lists them.
+    Listed,
+    /// Shuffled.
+    Shuffled,
+}
+
+/// A set of files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSet {
+    /// Its name, unique in its workload; sets of phases of a series that have the same name are
+    /// the same files.
+    pub name: String,
+    /// File slots.
+    pub entries: u32,
+    /// Mean file size; each slot's size is drawn once.
+    pub mean_bytes: u64,
+    /// How sizes spread around the mean.
+    pub sizes: Sizes,
+    /// Share of the slots that exist before the run, 0..=1, each independently.
+    pub prealloc: f64,
+    /// How the files lie in directories.
+    pub tree: Tree,
+    /// What the files are called.
+    #[serde(default)]
+    pub names: Names,
+    /// Whether its files were left by an earlier phase of the series.
+    #[serde(default)]
+    pub made_earlier: bool,
+}
+
+/// How the sizes of files spread around their mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sizes {
+    /// All alike.
+    Constant,
+    /// Gamma distribution of this shape (1.5: coefficient of variation 0.816).
+    Gamma(f64),
+    /// Uniform from this to as far above the mean.
+    UniformFrom(u64),
+}
+
+/// How files lie in directories.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tree {
+    /// All in one directory.
+    Flat,
+    /// Evenly over so many directories side by side.
+    Even(u32),
+    /// A random tree as filebench makes it.
+    Random {
+        /// Mean number of entries of a directory.
+        width: f64,
+        /// Shape of the gamma distributions of width and depth; 0: no spread.
+        shape: f64,
+    },
+}
+
+/// What files are called.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Names {
+    /// Their number in eight decimal digits.
+    #[default]
+    Digits,
+    /// bonnie++'s sequential names: ten hexadecimal digits, then up to twelve random characters.
+    NumberFirst,
+    /// bonnie++'s random names: up to twelve random characters, then ten hexadecimal digits.
+    NumberLast,
+}
+
+/// Threads that repeat the same list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopGroup {
+    /// What reports call it, unique in its workload.
+    pub name: String,
+    /// Threads.
+    pub threads: u32,
+    /// What each thread repeats.
+    pub ops: Vec<LoopOp>,
+    /// Whether to bypass the page cache (`O_DIRECT`).
+    #[serde(default)]
+    pub direct: bool,
+    /// Whether writes are durable when they end (`O_SYNC`).
+    #[serde(default)]
+    pub sync: bool,
+}
+
+/// One entry of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoopOp {
+    /// What is done.
+    pub op: FileOp,
+    /// Place of the file set in the list of sets.
+    #[serde(default)]
+    pub set: u32,
+    /// Which of the thread's open files.
+    #[serde(default)]
+    pub fd: u32,
+    /// How often, one after another.
+    #[serde(default = "one")]
+    pub repeat: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl From<FileOp> for LoopOp {
+    /// Once, on the first set and the first open file.
+    fn from(op: FileOp) -> Self {
+        LoopOp {
+            op,
+            set: 0,
+            fd: 0,
+            repeat: 1,
+        }
+    }
+}
+
+/// One operation of a file loop.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOp {
+    /// Unlink an existing file.
+    Delete,
+    /// Create a file that does not exist and keep it open.
+    Create,
+    /// Open an existing file.
+    Open,
+    /// Append a size drawn uniformly from `0..bytes` to the open file.
+    AppendRandom {
+        /// Exclusive upper limit of the size.
+        bytes: u32,
+    },
+    /// Append to the open file.
+    Append {
+        /// Bytes.
+        bytes: u32,
+    },
+    /// Write the open file from start to its designated size, in pieces.
+    WriteWhole {
+        /// Size of each write.
+        piece_bytes: u32,
+    },
+    /// Read the open file from start to end.
+    ReadWhole {
+        /// Size of each read.
+        piece_bytes: u32,
+    },
+    /// Read from the open file.
+    Read {
+        /// Bytes.
+        bytes: u32,
+        /// At a random multiple of the size; else where the thread's last one ended, from the
+        /// start again at the end.
+        random: bool,
+    },
+    /// Write to the open file.
+    Write {
+        /// Bytes.
+        bytes: u32,
+        /// As for reads.
+        random: bool,
+    },
+    /// Make the open file durable.
+    Fsync,
+    /// Make the data of the open file durable.
+    Fdatasync,
+    /// Close the open file.
+    Close,
+    /// Attributes of an existing file.
+    Stat,
+    /// Wait; no operation.
+    Delay {
+        /// How long.
+        ns: u64,
+    },
+    /// Wait for an event when the workload has a rate of them; no operation.
+    Limit,
+}
+
+impl FileSet {
+    /// Files of about this size, all existing, in one directory.
+    #[must_use]
+    pub fn flat(name: &str, entries: u32, mean_bytes: u64, sizes: Sizes) -> Self {
+        FileSet {
+            name: name.into(),
+            entries,
+            mean_bytes,
+            sizes,
+            prealloc: 1.0,
+            tree: Tree::Flat,
+            names: Names::Digits,
+            made_earlier: false,
+        }
+    }
+}
+
+impl FileLoop {
+    /// Threads of all groups.
+    #[must_use]
+    pub fn threads(&self) -> u32 {
+        let threads = self.groups.iter().map(|group| u64::from(group.threads));
+        saturating_u32(threads.sum())
+    }
+
+    /// Expected bytes of the files before the run.
+    #[must_use]
+    pub fn data_set_bytes(&self) -> u64 {
+        let bytes = |set: &FileSet| {
+            let expected = f64::from(set.entries) * set.prealloc;
+            round_u64(expected * set.mean_bytes as f64)
+        };
+        self.sets.iter().map(bytes).fold(0, u64::saturating_add)
+    }
+}
+
+impl FileLoop {
+    /// filebench's `varmail` personality, version 3.0: a mail server that syncs every message.
+    #[must_use]
+    pub fn varmail() -> Self {
+        let append = FileOp::AppendRandom { bytes: 16_384 };
+        let read = FileOp::ReadWhole {
+            piece_bytes: 1 << 20,
+        };
+        let ops = [
+            FileOp::Delete,
+            FileOp::Create,
+            append,
+            FileOp::Fsync,
+            FileOp::Close,
+            FileOp::Open,
+            read,
+            append,
+            FileOp::Fsync,
+            FileOp::Close,
+            FileOp::Open,
+            read,
+            FileOp::Close,
+        ];
+        let files = FileSet {
+            prealloc: 0.8,
+            ..FileSet::flat("bigfileset", 1_000, 16_384, Sizes::Gamma(1.5))
+        };
+        FileLoop {
+            name: "varmail".into(),
+            sets: vec![files],
+            groups: vec![LoopGroup {
+                name: "filereader".into(),
+                threads: 16,
+                ops: ops.map(LoopOp::from).into(),
+                direct: false,
+                sync: false,
+            }],
+            over: Over::Rotor,
+            events_per_s: None,
+            sync_at_end: false,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Workloads: which operations, when. Data only; the engine turns it into requests.
+//!
+//! Those that are known by name are made in `plimsoll-classics` from the settings of the programs
+//! they come from.
+
+pub mod blocks;
+pub mod commands;
+pub mod files;
+pub mod series;
+
+pub use blocks::Blocks;
+pub use commands::Commands;
+pub use files::FileLoop;
+pub use series::Series;
+
+use serde::{Deserialize, Serialize};
+
+use crate::comparison::Metric;
+use crate::format::FormatVersion;
+use crate::model::Model;
+
+/// A workload file: the version of the format and one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadFile {
+    /// [`FormatVersion::WORKLOAD`] of the program that wrote it.
+    pub format: FormatVersion,
+    /// The workload.
+    pub workload: Workload,
+}
+
+/// A workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workload {
+    /// Fitted from a recording: open loop, one file.
+    Model(Model),
+    /// Block I/O by groups of workers.
+    Blocks(Blocks),
+    /// Threads that repeat lists of file operations: closed loop, trees of files.
+    Files(FileLoop),
+    /// Phases one after another.
+    Series(Series),
+    /// Programs that are run and timed.
+    Commands(Commands),
+}
+
+impl Workload {
+    /// What reports call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Workload::Model(model) => &model.name,
+            Workload::Blocks(blocks) => &blocks.name,
+            Workload::Files(files) => &files.name,
+            Workload::Series(series) => &series.name,
+            Workload::Commands(commands) => &commands.name,
+        }
+    }
+
+    /// The one metric on which systems are compared under this workload: the mean response time
+    /// where the load is given (open loop), operations per second where the system sets the pace.
+    /// `None` where each phase has its own.
+    #[must_use]
+    pub fn metric(&self) -> Option<Metric> {
+        match self {
+            Workload::Model(_) => Some(Metric::MeanResponse),
+            Workload::Blocks(blocks) if blocks.is_open_loop() => Some(Metric::MeanResponse),
+            Workload::Blocks(_) | Workload::Files(_) => Some(Metric::OpsPerSecond),
+            Workload::Series(_) | Workload::Commands(_) => None,
+        }
+    }
+
+    /// Bytes the workload keeps on its target while it runs.
+    #[must_use]
+    pub fn data_set_bytes(&self) -> u64 {
+        match self {
+            Workload::Model(model) => model.assumed.working_set_bytes,
+            Workload::Blocks(blocks) => blocks.data_set_bytes(),
+            Workload::Files(files) => files.data_set_bytes(),
+            Workload::Series(series) => series.data_set_bytes(),
+            Workload::Commands(commands) => commands.data_bytes,
+        }
+    }
+
+    /// Whether the page cache of this machine is bypassed by all of its operations.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        match self {
+            Workload::Model(_) => true,
+            Workload::Blocks(blocks) => blocks.groups.iter().all(|group| group.direct),
+            Workload::Files(files) => files.groups.iter().all(|group| group.direct),
+            Workload::Series(series) => series.phases.iter().all(|phase| match &phase.body {
+                series::Body::Blocks(blocks) => blocks.groups.iter().all(|group| group.direct),
+                series::Body::Files(files) => files.groups.iter().all(|group| group.direct),
+            }),
+            Workload::Commands(_) => false,
+        }
+    }
+
+    /// Whether instants, not the storage, set the pace.
+    #[must_use]
+    pub fn is_open_loop(&self) -> bool {
+        match self {
+            Workload::Model(_) => true,
+            Workload::Blocks(blocks) => blocks.is_open_loop(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Phases one after another: the classic benchmarks.
+
+use serde::{Deserialize, Serialize};
+
+use super::blocks::Blocks;
+use super::files::FileLoop;
+use crate::comparison::Metric;
+use crate::units::Nanos;
+
+/// Phases one after another, each measured and compared on its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// What reports call it.
+    pub name: String,
+    /// The program it does the work of, for the text in that program's own form.
+    pub classic: Option<Classic>,
+    /// The phases, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// A classic program and its settings, as they were resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classic {
+    /// Its name, such as `bonnie++`.
+    pub program: String,
+    /// Names of settings and their values, in order; a name may come more than once.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Classic {
+    /// The (last) value of a setting.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        let found = self.settings.iter().rev().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// One phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// What reports call it, unique in its series.
+    pub name: String,
+    /// What is done.
+    pub body: Body,
+    /// What it is compared on.
+    pub metric: Metric,
+    /// Whether the first worker that has done its work stops the counting of the others, which
+    /// then complete their files uncounted.
+    #[serde(default)]
+    pub stonewall: bool,
+    /// Longest time the phase may take; a phase whose work ends by itself needs none.
+    #[serde(default)]
+    pub limit: Option<Nanos>,
+    /// Whether the clean pages of its files are dropped from the page cache before it begins.
+    #[serde(default)]
+    pub cold: bool,
+}
+
+/// What a phase does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// Block I/O.
+    Blocks(Blocks),
+    /// File operations.
+    Files(FileLoop),
+}
+
+impl Series {
+    /// Bytes that its phases keep on the target at the same time, at most.
+    #[must_use]
+    pub fn data_set_bytes(&self) -> u64 {
+        let bytes = self.phases.iter().map(|phase| match &phase.body {
+            Body::Blocks(blocks) => blocks.data_set_bytes(),
+            Body::Files(files) => files.data_set_bytes(),
+        });
+        bytes.max().unwrap_or(0)
+    }
+}
