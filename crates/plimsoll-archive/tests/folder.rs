@@ -79,6 +79,8 @@ fn events() -> Vec<RunEvent> {
         length: Nanos::SECOND,
         prepare: Nanos(5),
         stats: stats(),
+        phases: Vec::new(),
+        workers: Vec::new(),
         generator: Generator::default(),
         fidelity: Vec::new(),
         interrupted: false,

@@ -10,10 +10,12 @@ mod basic;
 mod error;
 mod nearest;
 mod settings;
+mod words;
 
 pub use error::Error;
 pub use nearest::nearest;
 pub use settings::{Setting, Settings, Unit};
+pub use words::Words;
 
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::workload::Workload;
@@ -46,15 +48,34 @@ pub fn known() -> impl Iterator<Item = &'static Known> {
 /// When nothing is known by that name (the nearest that is comes with the error), or a setting is
 /// unknown or wrong.
 pub fn workload(name: &str, given: &[(String, String)]) -> Result<Workload, Error> {
-    let Some(known) = known().find(|known| known.name == name) else {
-        let names = || self::known().map(|known| known.name);
-        return Err(Error::UnknownWorkload {
+    let known = find(name)?;
+    (known.build)(&Settings::new(name, known.settings, given)?)
+}
+
+/// The workload that these words mean (see [`Words::parse`]), named after all that was set.
+///
+/// # Errors
+/// As for [`workload`], and when the words cannot be taken apart.
+pub fn parse(text: &str) -> Result<Workload, Error> {
+    let words = Words::parse(text)?;
+    let mut workload = workload(&words.name, &words.given)?;
+    workload.rename(words.label());
+    Ok(workload)
+}
+
+/// What is known by this name.
+///
+/// # Errors
+/// When nothing is; the nearest name that is known comes with the error.
+pub fn find(name: &str) -> Result<&'static Known, Error> {
+    let names = || known().map(|known| known.name);
+    known()
+        .find(|known| known.name == name)
+        .ok_or_else(|| Error::UnknownWorkload {
             name: name.into(),
             nearest: nearest(name, names()).map(Into::into),
             known: names().collect::<Vec<_>>().join(", "),
-        });
-    };
-    (known.build)(&Settings::new(name, known.settings, given)?)
+        })
 }
 
 /// The results of a trial in the form of the program it does the work of; `None` when that program

@@ -18,9 +18,9 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 1 };
     /// Workload files.
-    pub const WORKLOAD: FormatVersion = FormatVersion { major: 1, minor: 0 };
+    pub const WORKLOAD: FormatVersion = FormatVersion { major: 1, minor: 1 };
     /// Journals of changes made to a machine.
     pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 0 };
 

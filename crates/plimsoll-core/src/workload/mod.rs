@@ -59,6 +59,17 @@ impl Workload {
         }
     }
 
+    /// Gives it another name.
+    pub fn rename(&mut self, name: String) {
+        match self {
+            Workload::Model(model) => model.name = name,
+            Workload::Blocks(blocks) => blocks.name = name,
+            Workload::Files(files) => files.name = name,
+            Workload::Series(series) => series.name = name,
+            Workload::Commands(commands) => commands.name = name,
+        }
+    }
+
     /// The one metric on which systems are compared under this workload: the mean response time
     /// where the load is given (open loop), operations per second where the system sets the pace.
     /// `None` where each phase has its own.

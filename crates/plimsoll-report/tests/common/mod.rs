@@ -9,13 +9,14 @@ use plimsoll_core::event::{
     Warning,
 };
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::{Assumed, Cell, Envelope, Fidelity, Load, Model, Offsets, Provenance};
+use plimsoll_core::model::{Assumed, Cell, Envelope, Fidelity, Load, Model, Provenance};
 use plimsoll_core::num::{round_u64, saturating_u32};
+use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::target::{MachineFacts, TargetFacts};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::{Blocks, FileLoop, Workload};
 
 /// How large the made-up run is.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +141,7 @@ fn mix(workload: &Workload) -> Vec<(Kind, f64, u64, f64)> {
                 (Kind::Write, 0.2, 30_720, 620e3),
             ]
         }
-        Workload::Random(_) => vec![(Kind::Read, 1.0, 4_096, 2.4e6)],
+        Workload::Blocks(_) => vec![(Kind::Read, 1.0, 4_096, 2.4e6)],
         Workload::Files(_) => vec![
             (Kind::Append, 0.16, 8_192, 22e3),
             (Kind::Fsync, 0.16, 0, 4.1e6),
@@ -150,6 +151,7 @@ fn mix(workload: &Workload) -> Vec<(Kind, f64, u64, f64)> {
             (Kind::ReadWhole, 0.16, 16_384, 31e3),
             (Kind::Delete, 0.06, 0, 88e3),
         ],
+        Workload::Series(_) | Workload::Commands(_) => unreachable!("not in these tests"),
     }
 }
 
@@ -157,8 +159,9 @@ fn mix(workload: &Workload) -> Vec<(Kind, f64, u64, f64)> {
 fn rate(workload: &Workload) -> f64 {
     match workload {
         Workload::Model(_) => 700.0,
-        Workload::Random(_) => 1_400.0,
+        Workload::Blocks(_) => 1_400.0,
         Workload::Files(_) => 900.0,
+        Workload::Series(_) | Workload::Commands(_) => unreachable!("not in these tests"),
     }
 }
 
@@ -197,7 +200,7 @@ fn slowness(arm: &str, workload: &Workload) -> f64 {
         ("raid1", _) => 1.09,
         ("nfs", Workload::Model(_)) => 3.1,
         ("nfs", Workload::Files(_)) => 1.75,
-        ("nfs", Workload::Random(_)) => 1.01,
+        ("nfs", Workload::Blocks(_)) => 1.01,
         _ => 1.0,
     }
 }
@@ -218,7 +221,7 @@ pub(crate) fn results(size: Size) -> Results {
         let drift = 1.0 + 0.05 * rng.normal();
         for (e, a) in order {
             let (entry, arm) = (&entries[e], &arms[a]);
-            let noise = if matches!(entry.workload, Workload::Random(_)) {
+            let noise = if matches!(entry.workload, Workload::Blocks(_)) {
                 0.006
             } else {
                 0.03
@@ -272,6 +275,8 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
         },
         length: entry.length,
         prepare: Nanos(1_250_000_000),
+        phases: Vec::new(),
+        workers: Vec::new(),
         generator: Generator {
             engine: "io_uring".into(),
             user_cpu_ns: stats.ops() * 3_100,
