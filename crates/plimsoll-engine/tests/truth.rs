@@ -6,13 +6,14 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use common::{cell, model};
+use common::{cell, model, ops, random, varmail};
 use plimsoll_core::event::{Interval, OpStats};
 use plimsoll_core::model::{Arrivals, Cell};
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::{FileLoop, FileOp, RandomIo, Workload};
+use plimsoll_core::workload::files::FileOp;
+use plimsoll_core::workload::{FileLoop, Workload};
 use plimsoll_engine::clock::SimClock;
 use plimsoll_engine::drive::{Limits, drive};
 use plimsoll_engine::recorder::Recorder;
@@ -168,11 +169,8 @@ fn a_closed_loop_does_what_its_depth_and_the_servers_allow() {
         ..RunOptions::default()
     };
     for (depth, per_s, service) in [(1, 1_000.0, MS), (4, 4_000.0, MS), (32, 4_000.0, 8 * MS)] {
-        let random = RandomIo {
-            depth,
-            ..RandomIo::new("r", 0.5)
-        };
-        let (outcome, intervals) = run(&Workload::Random(random), disk, &options);
+        let random = random("r", 0.5, |group| group.depth = depth);
+        let (outcome, intervals) = run(&random, disk, &options);
         let found = outcome.stats.ops() as f64 / outcome.length.as_secs_f64();
         assert!((found / per_s - 1.0).abs() < 0.01, "{depth}: {found}");
         let mean = outcome.stats.service().mean_ns();
@@ -199,12 +197,9 @@ fn the_slowest_last_operation_does_not_stretch_a_closed_loop() {
         length: Nanos(4_000 * MS),
         ..RunOptions::default()
     };
-    let random = RandomIo {
-        depth: 1,
-        ..RandomIo::new("r", 1.0)
-    };
+    let random = random("r", 1.0, |group| group.depth = 1);
     // Operations start at 0 s and 3 s; the second ends at 6 s.
-    let (outcome, intervals) = run(&Workload::Random(random), disk, &options);
+    let (outcome, intervals) = run(&random, disk, &options);
     assert_eq!(outcome.stats.ops(), 2);
     assert_eq!(outcome.length, options.length);
     let covered = intervals.iter().fold(Nanos(0), |sum, i| sum + i.length);
@@ -228,7 +223,7 @@ fn what_ends_just_behind_the_end_is_in_the_last_interval() {
             length: Nanos(length * MS),
             ..RunOptions::default()
         };
-        let random = Workload::Random(RandomIo::new("r", 1.0));
+        let random = random("r", 1.0, |_| ());
         let (outcome, intervals) = run(&random, disk, &options);
         assert_eq!(intervals.len(), n_intervals, "{length} ms");
         let mut sum = OpStats::default();
@@ -242,13 +237,11 @@ fn what_ends_just_behind_the_end_is_in_the_last_interval() {
 
 #[test]
 fn threads_that_want_the_same_file_wait_for_each_other() {
-    let mut files = FileLoop {
-        threads: 8,
-        ops: vec![FileOp::Open, FileOp::Close],
-        ..FileLoop::varmail()
-    };
-    files.files.entries = 1;
-    files.files.prealloc = 1.0;
+    let files = varmail(|set, group| {
+        (set.entries, set.prealloc) = (1, 1.0);
+        group.threads = 8;
+        group.ops = ops(&[FileOp::Open, FileOp::Close]);
+    });
     let options = RunOptions {
         length: Nanos(1_000 * MS),
         ..RunOptions::default()
