@@ -136,6 +136,14 @@ pub fn fill_random(bytes: &mut [u8], rng: &mut Rng) {
     }
 }
 
+/// Whether the bytes that `request` moves fit into a buffer of `room` bytes. Those that move none
+/// may name any length.
+#[inline]
+pub(crate) fn fits(request: &Request, room: usize) -> bool {
+    let moves = request.kind.is_read() || request.kind.is_write();
+    !moves || request.len as usize <= room
+}
+
 /// How many slots of `len` bytes fit into [`POOL_BYTES_MAX`], at most `wanted`, at least 1.
 #[must_use]
 pub fn affordable_slots(wanted: u32, len: u32) -> u32 {

@@ -15,7 +15,7 @@ use plimsoll_core::op::Request;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers};
+use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
 use crate::error::Error;
 use crate::target::{Target, nap};
 
@@ -148,7 +148,10 @@ impl Engine for Pool {
         if !self.target.supports(request.kind) {
             return Err(Unsupported(request.kind));
         }
-        assert!(request.len <= self.len_max, "the request fits its buffer");
+        assert!(
+            fits(request, self.len_max as usize),
+            "the request fits its buffer"
+        );
         let free = self.buffers[slot as usize].is_some();
         let twice = self.queued.iter().any(|(queued, _)| *queued == slot);
         assert!(free && !twice, "the slot is free");

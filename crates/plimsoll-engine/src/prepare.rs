@@ -46,6 +46,8 @@ pub enum Place<'a> {
     },
     /// Nowhere: every operation succeeds at once. Real time.
     Null,
+    /// Nowhere, by way of the kernel: requests that do nothing, on a ring. Real time.
+    Nop,
     /// A simulated disk. Virtual time.
     Sim(SimDisk),
 }
@@ -60,6 +62,7 @@ pub(crate) enum Ground {
         direct_align: u32,
     },
     Null,
+    Nop,
     Sim(SimDisk),
 }
 
@@ -102,6 +105,7 @@ pub fn prepare(
             direct_align,
         },
         Place::Null => Ground::Null,
+        Place::Nop => Ground::Nop,
         Place::Sim(disk) => Ground::Sim(disk),
     };
     let cells = match (workload, cells) {
@@ -126,7 +130,7 @@ impl Prepared {
     pub(crate) fn align(&self) -> u32 {
         match self.ground {
             Ground::Storage { direct_align, .. } => direct_align.max(ALIGN_MIN),
-            Ground::Null | Ground::Sim(_) => ALIGN_MIN,
+            Ground::Null | Ground::Nop | Ground::Sim(_) => ALIGN_MIN,
         }
     }
 

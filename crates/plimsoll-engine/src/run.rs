@@ -31,6 +31,7 @@ use crate::random::RandomLoop;
 use crate::recorder::Recorder;
 use crate::source::{OpenLoop, Source};
 use crate::sync::Sync;
+use crate::sys::uring::Uring;
 use crate::target::Target;
 use crate::worker::{Desk, Ended};
 
@@ -194,6 +195,18 @@ impl Prepared {
             }
             Ground::Null => {
                 let mut engine = Null::new(wanted);
+                let stage = Stage {
+                    name: engine.describe(),
+                    engine: &mut engine,
+                    limits: Limits::real(end),
+                };
+                self.play(options, stage, desk, shared, || shared.gate.wait())
+            }
+            Ground::Nop => {
+                let mut engine = Uring::nop(wanted).map_err(|source| Error::Io {
+                    doing: "set up io_uring for requests that do nothing".into(),
+                    source,
+                })?;
                 let stage = Stage {
                     name: engine.describe(),
                     engine: &mut engine,

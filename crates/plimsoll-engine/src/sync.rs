@@ -7,7 +7,7 @@ use plimsoll_core::op::Request;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
-use crate::engine::{Buffer, Completion, Engine, Unsupported};
+use crate::engine::{Buffer, Completion, Engine, Unsupported, fits};
 use crate::error::Error;
 use crate::target::{Target, nap};
 
@@ -61,7 +61,7 @@ impl Engine for Sync {
             return Err(Unsupported(request.kind));
         }
         let room = self.buffer.bytes().len();
-        assert!(request.len as usize <= room, "the request fits its buffer");
+        assert!(fits(request, room), "the request fits its buffer");
         self.queued = Some(*request);
         Ok(())
     }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::units::Nanos;
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::sys::sync_range::sync_file_range;
 
 /// What requests act on.
 #[derive(Debug)]
@@ -56,7 +57,15 @@ impl Target {
         match self {
             Target::File(_) => matches!(
                 kind,
-                Kind::Read | Kind::Write | Kind::Append | Kind::Fsync | Kind::ReadWhole
+                Kind::Read
+                    | Kind::Write
+                    | Kind::Append
+                    | Kind::Fsync
+                    | Kind::ReadWhole
+                    | Kind::Fdatasync
+                    | Kind::SyncRange
+                    | Kind::Discard
+                    | Kind::SyncAll
             ),
             Target::Tree { .. } => true,
         }
@@ -99,6 +108,20 @@ fn on_file(file: &OwnedFd, request: &Request, buffer: &mut [u8]) -> Result<u64, 
         }
         Kind::Fsync => rustix::fs::fsync(file).map(|()| 0),
         Kind::ReadWhole => read_whole(file, &mut buffer[..len]),
+        Kind::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0),
+        Kind::SyncRange => {
+            sync_file_range(file, request.offset, u64::from(request.len)).map(|()| 0)
+        }
+        Kind::Discard => {
+            // Block devices take it too, as a discard.
+            let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let len = u64::from(request.len);
+            rustix::fs::fallocate(file, mode, request.offset, len).map(|()| 0)
+        }
+        Kind::SyncAll => {
+            rustix::fs::sync();
+            Ok(0)
+        }
         _ => Err(Errno::OPNOTSUPP),
     }
 }

@@ -140,6 +140,75 @@ fn errors_are_the_systems_own_numbers() {
 }
 
 #[test]
+fn syncs_and_discards_do_what_they_say() {
+    for with in 0..3 {
+        let (_directory, path) = zeros(0);
+        std::fs::write(&path, vec![7; 64 << 10]).unwrap();
+        let Some(mut engine) = engines(&open(&path, true)).into_iter().nth(with) else {
+            continue;
+        };
+        let engine = engine.as_mut();
+        let name = engine.describe();
+        for (kind, len) in [
+            (Kind::Fsync, 0),
+            (Kind::Fdatasync, 0),
+            (Kind::SyncRange, 0),
+            (Kind::SyncRange, LEN),
+        ] {
+            assert_eq!(one(engine, request(kind, 0, len)), Ok(0), "{name} {kind}");
+        }
+        let discarded = one(engine, request(Kind::Discard, 8192, 16384));
+        if discarded == Err(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
+            eprintln!("SKIPPED: discard: this file system has no holes");
+            continue;
+        }
+        assert_eq!(discarded, Ok(0), "{name}");
+        let left = std::fs::read(&path).unwrap();
+        assert_eq!(left.len(), 64 << 10, "the size stays");
+        for (range, byte) in [(0..8192, 7), (8192..24576, 0), (24576..65536, 7)] {
+            assert!(left[range].iter().all(|b| *b == byte), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_sync_of_everything_is_done_by_plain_calls_only() {
+    let (_directory, path) = zeros(4096);
+    for mut engine in engines(&open(&path, true)) {
+        let queued = engine.queue(0, &request(Kind::SyncAll, 0, 0));
+        if engine.describe().starts_with("io_uring") {
+            assert_eq!(queued, Err(Unsupported(Kind::SyncAll)));
+        } else {
+            queued.unwrap();
+            assert_eq!(reap(engine.as_mut(), 1)[0].result, Ok(0));
+        }
+    }
+}
+
+#[test]
+fn requests_that_do_nothing_come_back_with_their_length() {
+    let mut engine = match Uring::nop(8) {
+        Ok(engine) => engine,
+        Err(error) => return eprintln!("SKIPPED: io_uring is not available here: {error}"),
+    };
+    assert!(!engine.moves_data() && engine.describe().contains("do nothing"));
+    for slot in 0..8 {
+        let kind = if slot % 2 == 0 {
+            Kind::Read
+        } else {
+            Kind::Fsync
+        };
+        engine.queue(slot, &request(kind, 0, 1 << 20)).unwrap();
+    }
+    let mut done = reap(&mut engine, 8);
+    done.sort_unstable_by_key(|completion| completion.slot);
+    for (slot, completion) in (0..8).zip(done) {
+        let bytes = if slot % 2 == 0 { 1 << 20 } else { 0 };
+        assert_eq!((completion.slot, completion.result), (slot, Ok(bytes)));
+    }
+}
+
+#[test]
 fn kinds_an_engine_lacks_are_refused_and_leave_the_slot_free() {
     let (_directory, path) = zeros(4096);
     for mut engine in engines(&open(&path, true)) {

@@ -4,4 +4,5 @@
 //! Every unsafe block holds one unsafe operation and says why it is sound.
 
 pub mod clock;
+pub(crate) mod sync_range;
 pub mod uring;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The `io_uring` engine: reads, writes and fsyncs of one file, as deep as there are slots.
+//! The `io_uring` engine: block operations on one file or device, as deep as there are slots; or
+//! requests that do nothing, which show what ring, driver and statistics cost without a target.
 //!
 //! Wanted: a single issuer with deferred task work, the file and the buffers registered. What the
 //! kernel or its limits refuse is done without, and [`Engine::describe`] says so. The ring belongs
@@ -25,10 +26,13 @@ use plimsoll_core::num::saturating_u32;
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers};
+use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
 use crate::error::Error;
+use crate::null::pretended_bytes;
+use crate::sys::sync_range::SYNC_RANGE_FLAGS;
 
 /// Most slots: the kernel's limit for the entries of a ring is 32768, and no workload here wants
 /// more than some hundred.
@@ -40,8 +44,8 @@ const PARTING_WAIT: Nanos = Nanos(200_000_000);
 /// One ring on one file.
 pub struct Uring {
     ring: IoUring,
-    /// Kept open while the ring may use it.
-    file: Arc<OwnedFd>,
+    /// Kept open while the ring may use it; `None` when requests do nothing.
+    file: Option<Arc<OwnedFd>>,
     buffers: ManuallyDrop<Vec<Buffer>>,
     busy: Vec<bool>,
     /// Pushed to the ring and not yet taken by the kernel.
@@ -49,7 +53,8 @@ pub struct Uring {
     in_flight: u32,
     file_registered: bool,
     buffers_registered: bool,
-    description: String,
+    /// What the kernel or its limits refused.
+    missing: Vec<&'static str>,
 }
 
 impl std::fmt::Debug for Uring {
@@ -57,7 +62,8 @@ impl std::fmt::Debug for Uring {
         write!(
             f,
             "Uring({}, {} in flight)",
-            self.description, self.in_flight
+            self.describe(),
+            self.in_flight
         )
     }
 }
@@ -70,6 +76,26 @@ impl Uring {
     /// When this kernel has no `io_uring`, forbids it, or is older than 5.11 (waits with a time
     /// limit).
     pub fn new(file: Arc<OwnedFd>, slots: u32, len_max: u32, seed: Seed) -> io::Result<Self> {
+        let mut uring = Uring::on_nothing(slots, len_max, seed)?;
+        let registered = uring.ring.submitter().register_files(&[file.as_raw_fd()]);
+        uring.file_registered = registered.is_ok();
+        if registered.is_err() {
+            uring.missing.push("registered files");
+        }
+        uring.file = Some(file);
+        Ok(uring)
+    }
+
+    /// A ring of `slots` slots whose requests go to the kernel, do nothing there, and report their
+    /// length. To be used by the calling thread only.
+    ///
+    /// # Errors
+    /// As [`Uring::new`].
+    pub fn nop(slots: u32) -> io::Result<Self> {
+        Uring::on_nothing(slots, 0, Seed(0))
+    }
+
+    fn on_nothing(slots: u32, len_max: u32, seed: Seed) -> io::Result<Self> {
         let slots = slots.clamp(1, SLOTS_MAX);
         let mut missing = Vec::new();
         let ring = build(slots, &mut missing)?;
@@ -77,33 +103,29 @@ impl Uring {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
         }
         let mut buffers = buffers(slots, len_max, seed);
-        let buffers_registered = register_buffers(&ring, &mut buffers).is_ok();
-        if !buffers_registered {
+        let buffers_registered = len_max > 0 && register_buffers(&ring, &mut buffers).is_ok();
+        if len_max > 0 && !buffers_registered {
             missing.push("registered buffers");
         }
-        let registered = ring.submitter().register_files(&[file.as_raw_fd()]);
-        if registered.is_err() {
-            missing.push("registered files");
-        }
-        let description = if missing.is_empty() {
-            "io_uring".into()
-        } else {
-            format!("io_uring without {}", missing.join(", "))
-        };
         Ok(Uring {
             ring,
-            file,
+            file: None,
             buffers: ManuallyDrop::new(buffers),
             busy: vec![false; slots as usize],
             queued: 0,
             in_flight: 0,
-            file_registered: registered.is_ok(),
+            file_registered: false,
             buffers_registered,
-            description,
+            missing,
         })
     }
 
     fn entry(&mut self, slot: u32, request: &Request) -> Option<squeue::Entry> {
+        let Some(file) = &self.file else {
+            // What the request claims to have moved travels with its slot.
+            let data = pretended_bytes(request) << 32 | u64::from(slot);
+            return Some(opcode::Nop::new().build().user_data(data));
+        };
         let memory = self.buffers[slot as usize].bytes_mut().as_mut_ptr();
         let (len, offset) = (request.len, request.offset);
         let index = u16::try_from(slot).expect("slots are fewer than SLOTS_MAX");
@@ -111,7 +133,7 @@ impl Uring {
         let (fd, flags) = if self.file_registered {
             (types::Fd(0), squeue::Flags::FIXED_FILE)
         } else {
-            (types::Fd(self.file.as_raw_fd()), squeue::Flags::empty())
+            (types::Fd(file.as_raw_fd()), squeue::Flags::empty())
         };
         let entry = match request.kind {
             Kind::Read if fixed => opcode::ReadFixed::new(fd, memory, len, index)
@@ -123,6 +145,18 @@ impl Uring {
                 .build(),
             Kind::Write => opcode::Write::new(fd, memory, len).offset(offset).build(),
             Kind::Fsync => opcode::Fsync::new(fd).build(),
+            Kind::Fdatasync => opcode::Fsync::new(fd)
+                .flags(types::FsyncFlags::DATASYNC)
+                .build(),
+            Kind::SyncRange => opcode::SyncFileRange::new(fd, len)
+                .offset(offset)
+                .flags(SYNC_RANGE_FLAGS)
+                .build(),
+            // Block devices take it too, as a discard.
+            Kind::Discard => opcode::Fallocate::new(fd, u64::from(len))
+                .offset(offset)
+                .mode(punch_hole())
+                .build(),
             _ => return None,
         };
         Some(entry.flags(flags).user_data(u64::from(slot)))
@@ -153,7 +187,19 @@ impl Uring {
 
 impl Engine for Uring {
     fn describe(&self) -> String {
-        self.description.clone()
+        let name = match self.file {
+            Some(_) => "io_uring",
+            None => "io_uring, requests that do nothing",
+        };
+        if self.missing.is_empty() {
+            name.into()
+        } else {
+            format!("{name} without {}", self.missing.join(", "))
+        }
+    }
+
+    fn moves_data(&self) -> bool {
+        self.file.is_some()
     }
 
     fn slots(&self) -> u32 {
@@ -172,7 +218,8 @@ impl Engine for Uring {
     fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
         assert!(!self.busy[slot as usize], "the slot is free");
         let room = self.buffers[slot as usize].bytes().len();
-        assert!(request.len as usize <= room, "the request fits its buffer");
+        let held = !self.moves_data() || fits(request, room);
+        assert!(held, "the request fits its buffer");
         let entry = self.entry(slot, request).ok_or(Unsupported(request.kind))?;
         // SAFETY: the buffer is `len` bytes long, belongs to this slot alone, is out of reach
         // while the slot is busy, and is not freed before the completion has been seen (see
@@ -209,8 +256,12 @@ impl Engine for Uring {
 
     fn reap(&mut self, done: &mut Vec<Completion>) {
         for entry in self.ring.completion() {
-            let slot = saturating_u32(entry.user_data());
-            let result = u64::try_from(entry.result()).map_err(|_| -entry.result());
+            let slot = saturating_u32(entry.user_data() & u64::from(u32::MAX));
+            // Zero but for requests that do nothing.
+            let pretended = entry.user_data() >> 32;
+            let result = u64::try_from(entry.result())
+                .map(|moved| moved + pretended)
+                .map_err(|_| -entry.result());
             self.busy[slot as usize] = false;
             self.in_flight -= 1;
             done.push(Completion { slot, result });
@@ -254,6 +305,12 @@ fn build(slots: u32, missing: &mut Vec<&'static str>) -> io::Result<IoUring> {
     }
     missing.push("cooperative task work");
     IoUring::builder().build(slots)
+}
+
+/// The mode of `fallocate` that gives the blocks back and keeps the size.
+fn punch_hole() -> i32 {
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    mode.bits().cast_signed()
 }
 
 fn register_buffers(ring: &IoUring, buffers: &mut [Buffer]) -> io::Result<()> {

@@ -44,6 +44,7 @@ impl Target {
     pub(crate) fn place(&self) -> Place<'_> {
         match (&self.spec, &self.directory) {
             (TargetSpec::Null, _) => Place::Null,
+            (TargetSpec::Nop, _) => Place::Nop,
             (TargetSpec::Sim, _) => Place::Sim(SimDisk::default()),
             (TargetSpec::File(path), _) => Place::File {
                 path,
@@ -64,7 +65,10 @@ impl Target {
     }
 
     fn is_real(&self) -> bool {
-        !matches!(self.spec, TargetSpec::Null | TargetSpec::Sim)
+        !matches!(
+            self.spec,
+            TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim
+        )
     }
 
     /// The directory the target's file system is found by.
@@ -196,7 +200,7 @@ impl Arms {
         let needed = units::size(data_bytes(asked) as f64);
         for (place, target) in self.targets.iter().enumerate() {
             match &target.spec {
-                TargetSpec::Null | TargetSpec::Sim => continue,
+                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
                 TargetSpec::Stack(name) if target.control_of.is_none() => {
                     lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up {name} --dry-run)"));
                 }
@@ -233,7 +237,7 @@ impl Arms {
             }
             let root = match self.targets[place].spec.clone() {
                 TargetSpec::Stack(name) => self.stack_root(&name, state)?,
-                TargetSpec::Null | TargetSpec::Sim => continue,
+                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
                 _ => self.targets[place].root(),
             };
             let target = &mut self.targets[place];
@@ -447,6 +451,7 @@ pub(crate) fn problems(razed: &Razed) -> Vec<String> {
 fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<String>) -> Target {
     let description = match spec {
         TargetSpec::Null => "nothing: operations end at once",
+        TargetSpec::Nop => "nothing: requests end at once in the kernel",
         TargetSpec::Sim => "a simulated disk in virtual time",
         _ => "",
     };

@@ -95,6 +95,8 @@ pub(crate) enum TargetSpec {
     Stack(String),
     /// Nothing: measures plimsoll itself.
     Null,
+    /// Nothing, by way of the kernel's rings: measures plimsoll with its system calls.
+    Nop,
     /// A simulated disk in virtual time.
     Sim,
 }
@@ -104,6 +106,8 @@ impl TargetSpec {
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         match text {
             "null" => return Ok(TargetSpec::Null),
+            // Not in the help: only a measurement of the program itself wants it.
+            "nop" => return Ok(TargetSpec::Nop),
             "sim" => return Ok(TargetSpec::Sim),
             name if stacks::find(name).is_some() => return Ok(TargetSpec::Stack(name.into())),
             _ => {}
