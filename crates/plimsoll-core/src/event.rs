@@ -162,6 +162,26 @@ pub struct Generator {
     pub system_cpu_ns: u64,
     /// Requests whose intended start fell into the run but that were never handed over.
     pub not_submitted: u64,
+    /// Time of the measured part from the return of one call into the engine to the next call, all
+    /// workers: what choosing, stamping and recording operations took, by the clock. Time for which
+    /// another program held the processor then is in it; time spent waiting is not.
+    #[serde(default)]
+    pub outside_ns: u64,
+    /// Time spent spinning for requests that were about to be due, all workers.
+    #[serde(default)]
+    pub pacing_ns: u64,
+    /// Operations that ended in the measured part, warm-up leftovers included: what `outside_ns`
+    /// was spent on.
+    #[serde(default)]
+    pub ops: u64,
+}
+
+impl Generator {
+    /// Nanoseconds of generator per operation, waiting and pacing left out; 0 without operations.
+    #[must_use]
+    pub fn outside_per_op_ns(&self) -> f64 {
+        ratio(self.outside_ns as f64, self.ops as f64)
+    }
 }
 
 /// What one worker did: for the fairness between workers, and for reports that count each worker's

@@ -178,6 +178,9 @@ impl<'a> Controller<'a> {
             generator.user_cpu_ns += worker.cpu_ns.0;
             generator.system_cpu_ns += worker.cpu_ns.1;
             generator.not_submitted += worker.end.not_submitted;
+            generator.outside_ns += worker.own.outside.0;
+            generator.pacing_ns += worker.own.pacing.0;
+            generator.ops += worker.own.ops;
             submitted.extend(worker.submitted);
         }
         Outcome {

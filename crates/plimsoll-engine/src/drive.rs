@@ -2,12 +2,17 @@
 //! The one loop that all workloads and engines share: ask, hand over, reap, stamp, record.
 //!
 //! Rules that decide what the numbers mean:
-//! * one stamp per hand-over and one per reap: an operation has ended when the program can see it;
+//! * one stamp per hand-over and one per reap: an operation has ended when the program can see it,
+//!   which is when the engine returns and before the first look at what it brought;
 //! * at most [`BATCH`] operations per hand-over, because the last of a batch waits for the first;
 //! * never wait while a slot is free and work is due, or the target would see less depth than was
 //!   asked for;
 //! * slots are used first-in first-out, or a batch limit would starve some of them;
 //! * a transfer that came out shorter than asked is a failed operation.
+//!
+//! The generator's own cost is the time from the stamp at the return of one [`Engine::enter`] to
+//! the stamp at the next call. Both are taken anyway, for the operations, so counting it is free;
+//! processor time that the kernel splits by sampling could not show it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -184,9 +189,10 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             if now >= limits.deadline {
                 return Ok(false);
             }
+            let returned = now;
             let gathered = self.gather(&mut now)?;
             self.asked_at = now;
-            self.hand_over();
+            let handed_over = self.hand_over();
             let wait = match gathered {
                 Gathered::More => None,
                 Gathered::Ended if self.in_flight == 0 => return Ok(false),
@@ -196,8 +202,23 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                     (sleep > Nanos(0)).then_some(sleep.min(WAIT_MAX))
                 }
             };
+            let looked = matches!(gathered, Gathered::At(_));
+            let left = match handed_over {
+                Some(at) => at,
+                // The look at the clock that found nothing due.
+                None if looked => now,
+                None => self.clock.now(),
+            };
+            let spinning = looked && wait.is_none();
             self.engine.enter(wait)?;
             now = self.collect()?;
+            if spinning && handed_over.is_none() {
+                let idle = self.done.is_empty();
+                self.recorder
+                    .pacing(returned, if idle { now } else { left });
+            } else {
+                self.recorder.outside(returned, left);
+            }
         }
     }
 
@@ -288,11 +309,11 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         Ok(())
     }
 
-    /// Stamps the batch; the engine is entered right after.
+    /// Stamps the batch, if there is one; the engine is entered right after.
     #[inline]
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self) -> Option<Nanos> {
         if self.batch.is_empty() {
-            return;
+            return None;
         }
         let at = self.clock.now();
         self.in_flight += self.batch.len();
@@ -302,15 +323,17 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             flight.submitted_at = at;
             self.source.handed_over(&flight.request, at);
         }
+        Some(at)
     }
 
     /// Records what has ended and returns the time at which that could be seen.
     #[inline]
     fn collect(&mut self) -> Result<Nanos, Error> {
         self.done.clear();
-        self.engine.reap(&mut self.done);
         let now = self.clock.now();
+        self.engine.reap(&mut self.done);
         self.recorder.tick(now);
+        self.recorder.ended(now, self.done.len());
         for index in 0..self.done.len() {
             let Completion { slot, result } = self.done[index];
             let flight = self.flights[slot as usize].take();

@@ -4,6 +4,9 @@
 //! Operations whose intended start lies in the warm-up are dropped here and nowhere else. The
 //! measured part is cut into seconds, counted from the end of the warm-up; an operation belongs
 //! to the second in which it was seen to have ended.
+//!
+//! The recorder also keeps the generator's own account: how long the worker was busy between two
+//! calls into its engine, and how much of that went into waiting on its feet for a due request.
 
 use plimsoll_core::event::{KindStats, OpStats};
 use plimsoll_core::op::{Kind, Sample};
@@ -65,6 +68,17 @@ impl Boundary for () {
     fn passed(&mut self, _: u64, _: u64, _: &mut Tally) {}
 }
 
+/// What the generator itself took in the measured part of one worker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Own {
+    /// Time outside the engine, pacing left out.
+    pub outside: Nanos,
+    /// Time spent spinning until a request was due.
+    pub pacing: Nanos,
+    /// Operations that ended meanwhile.
+    pub ops: u64,
+}
+
 /// Records samples and watches for the seconds to pass.
 #[derive(Debug)]
 pub struct Recorder<B> {
@@ -77,6 +91,7 @@ pub struct Recorder<B> {
     second: Option<u64>,
     next_at: Nanos,
     last_end: Nanos,
+    own: Own,
 }
 
 impl<B: Boundary> Recorder<B> {
@@ -90,6 +105,7 @@ impl<B: Boundary> Recorder<B> {
             second: None,
             next_at: warmup,
             last_end: Nanos(0),
+            own: Own::default(),
         }
     }
 
@@ -101,6 +117,36 @@ impl<B: Boundary> Recorder<B> {
         }
         self.tally.record(sample);
         self.last_end = sample.completed_at;
+    }
+
+    /// Says that the worker was at work outside its engine from one time to another.
+    #[inline]
+    pub fn outside(&mut self, from: Nanos, to: Nanos) {
+        if from >= self.warmup {
+            self.own.outside = self.own.outside + to.since(from);
+        }
+    }
+
+    /// Says that the worker was spinning from one time to another.
+    #[inline]
+    pub fn pacing(&mut self, from: Nanos, to: Nanos) {
+        if from >= self.warmup {
+            self.own.pacing = self.own.pacing + to.since(from);
+        }
+    }
+
+    /// Says that so many operations were seen to have ended at `at`.
+    #[inline]
+    pub fn ended(&mut self, at: Nanos, ops: usize) {
+        if at >= self.warmup {
+            self.own.ops += ops as u64;
+        }
+    }
+
+    /// The generator's account of the measured part so far.
+    #[must_use]
+    pub fn own(&self) -> Own {
+        self.own
     }
 
     /// Says that it is `now`. To be called before the operations that ended `now` are recorded.

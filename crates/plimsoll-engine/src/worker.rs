@@ -9,7 +9,7 @@ use plimsoll_core::units::Nanos;
 use crate::cpu::{self, CpuTimes};
 use crate::drive::DriveEnd;
 use crate::pool::thread_id;
-use crate::recorder::{Boundary, Recorder, Tally};
+use crate::recorder::{Boundary, Own, Recorder, Tally};
 
 /// What has ended in a worker since its report before.
 #[derive(Debug)]
@@ -104,6 +104,8 @@ pub(crate) struct Ended {
     /// User and system time of the measured part; that of kernel threads that ended in it is
     /// missed.
     pub(crate) cpu_ns: (u64, u64),
+    /// What the generator took outside the engine.
+    pub(crate) own: Own,
     /// When the last recorded operation ended.
     pub(crate) last_end: Nanos,
     pub(crate) submitted: Vec<Cell>,
@@ -111,7 +113,7 @@ pub(crate) struct Ended {
 
 /// Sends what is left and closes the account.
 pub(crate) fn finish(mut recorder: Recorder<Messenger>, end: DriveEnd, engine: String) -> Ended {
-    let (index, last_end) = (recorder.second(), recorder.last_end());
+    let (index, last_end, own) = (recorder.second(), recorder.last_end(), recorder.own());
     let messenger = &mut recorder.boundary;
     let now = messenger.cpu_times();
     let report = Report {
@@ -128,6 +130,7 @@ pub(crate) fn finish(mut recorder: Recorder<Messenger>, end: DriveEnd, engine: S
             .cpu_before
             .take()
             .map_or((0, 0), |before| now.since(&before)),
+        own,
         last_end,
         submitted: Vec::new(),
     }

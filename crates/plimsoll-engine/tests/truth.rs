@@ -271,3 +271,33 @@ fn the_same_seed_simulates_the_same_run() {
     assert!(a.stats.ops() > 10_000);
     assert_eq!((a.stats, a.length), (b.stats, b.length));
 }
+
+#[test]
+fn the_generator_says_what_it_took() {
+    let stop = AtomicBool::new(false);
+    let closed = random("closed", 1.0, |group| group.depth = 8);
+    let open = Workload::Model(model(vec![cell(1, 2_000, 0)]));
+    for (workload, paces) in [(closed, false), (open, true)] {
+        for place in [Place::Null, Place::Sim(SimDisk::default())] {
+            let choice = EngineChoice::Auto;
+            let mut prepared = prepare(place, &workload, None, Seed(1), choice, &stop).unwrap();
+            let options = RunOptions {
+                length: Nanos(300 * MS),
+                warmup: Nanos(100 * MS),
+                ..RunOptions::default()
+            };
+            let outcome = prepared.run(&options, &stop, &mut |_| {}).unwrap();
+            let generator = outcome.generator;
+            // Those that were meant for the warm-up and ended behind it cost time, too.
+            assert!(generator.ops >= outcome.stats.ops() && outcome.stats.ops() > 100);
+            let own_ns = generator.outside_ns + generator.pacing_ns;
+            if matches!(place, Place::Sim(_)) {
+                assert_eq!(own_ns, 0, "virtual time stands still meanwhile");
+            } else {
+                assert!(generator.outside_ns > 0);
+                assert_eq!(generator.pacing_ns > 0, paces);
+                assert!(own_ns <= outcome.length.0 + Limits::DRAIN.0, "{own_ns}");
+            }
+        }
+    }
+}

@@ -281,7 +281,7 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
             engine: "io_uring".into(),
             user_cpu_ns: stats.ops() * 3_100,
             system_cpu_ns: stats.ops() * 6_800,
-            not_submitted: 0,
+            ..Generator::default()
         },
         stats,
         fidelity,

@@ -81,6 +81,7 @@ pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
         .map(|trial| {
             let response = trial.stats.response();
             let service = trial.stats.service();
+            let lag = trial.stats.lag();
             let cpu = trial.generator.user_cpu_ns + trial.generator.system_cpu_ns;
             serde_json::json!({
                 "block": trial.trial.block,
@@ -97,6 +98,8 @@ pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
                     "p99": response.quantile_ns(0.99), "max": response.max_ns() },
                 "service_ns": { "mean": service.mean_ns(), "p50": service.quantile_ns(0.5),
                     "p99": service.quantile_ns(0.99), "max": service.max_ns() },
+                "lag_ns": { "mean": lag.mean_ns(), "p50": lag.quantile_ns(0.5),
+                    "p99": lag.quantile_ns(0.99), "max": lag.max_ns() },
                 "generator_cpu_ns": cpu,
                 "generator": trial.generator,
                 "fidelity": trial.fidelity,
