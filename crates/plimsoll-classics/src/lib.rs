@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod basic;
+mod bonnie;
 mod error;
 mod nearest;
+mod parts;
 mod settings;
 mod words;
 
@@ -35,7 +37,7 @@ pub struct Known {
 }
 
 /// Rooms of known workloads, in the order of lists.
-const ROOMS: &[&[Known]] = &[basic::KNOWN];
+const ROOMS: &[&[Known]] = &[basic::KNOWN, bonnie::KNOWN];
 
 /// Every workload that is known by name.
 pub fn known() -> impl Iterator<Item = &'static Known> {
@@ -82,6 +84,8 @@ pub fn find(name: &str) -> Result<&'static Known, Error> {
 /// is not known or the results are not whole.
 #[must_use]
 pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
-    let _ = (classic, phases);
-    None
+    match classic.program.as_str() {
+        bonnie::NAME => bonnie::text(classic, phases),
+        _ => None,
+    }
 }

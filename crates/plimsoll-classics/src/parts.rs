@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the rooms of the classic programs share: phases and settings said in few words, and the
+//! figures that their texts take from results.
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::{OpStats, PhaseResult};
+use plimsoll_core::num::ratio;
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::{Blocks, Group};
+use plimsoll_core::workload::files::FileLoop;
+use plimsoll_core::workload::series::{Body, Classic, Phase};
+use plimsoll_core::workload::{Series, Workload};
+
+use crate::settings::{Setting, Settings, Unit};
+
+/// Bytes of a KiB, as a divisor of rates.
+pub(crate) const KIB: f64 = 1024.0;
+
+/// A setting on one line.
+pub(crate) const fn setting(
+    name: &'static str,
+    unit: Unit,
+    default: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        unit,
+        default,
+        help,
+    }
+}
+
+/// A series that does the work of `program`, with its settings on record.
+pub(crate) fn series(program: &str, settings: &Settings, phases: Vec<Phase>) -> Workload {
+    Workload::Series(Series {
+        name: program.into(),
+        classic: Some(Classic {
+            program: program.into(),
+            settings: settings.resolved(),
+        }),
+        phases,
+    })
+}
+
+/// A phase of block I/O, compared on bytes per second.
+pub(crate) fn block_phase(name: &str, groups: Vec<Group>) -> Phase {
+    let body = Body::Blocks(Blocks {
+        name: name.into(),
+        groups,
+    });
+    phase(name, body, Metric::BytesPerSecond)
+}
+
+/// A phase of file operations, compared on operations per second.
+pub(crate) fn file_phase(name: &str, files: FileLoop) -> Phase {
+    phase(name, Body::Files(files), Metric::OpsPerSecond)
+}
+
+fn phase(name: &str, body: Body, metric: Metric) -> Phase {
+    Phase {
+        name: name.into(),
+        body,
+        metric,
+        stonewall: false,
+        limit: None,
+        cold: false,
+    }
+}
+
+/// The result of the phase of this name.
+pub(crate) fn find<'a>(phases: &'a [PhaseResult], name: &str) -> Option<&'a PhaseResult> {
+    phases.iter().find(|phase| phase.name == name)
+}
+
+/// `amount` per second of `time`; 0 when no time has passed.
+pub(crate) fn per_second(amount: f64, time: Nanos) -> f64 {
+    ratio(amount, time.as_secs_f64())
+}
+
+/// Bytes that operations of this kind moved.
+pub(crate) fn bytes(stats: &OpStats, kind: Kind) -> f64 {
+    stats.0.get(&kind).map_or(0.0, |kind| kind.bytes as f64)
+}
+
+/// Operations of this kind that succeeded.
+pub(crate) fn done(stats: &OpStats, kind: Kind) -> f64 {
+    let done = |kind: &plimsoll_core::event::KindStats| kind.ops() - kind.errors;
+    stats.0.get(&kind).map_or(0.0, |kind| done(kind) as f64)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use plimsoll_core::op::{Request, Sample};
+
+    use super::*;
+
+    /// Statistics of operations: kind, how many, bytes of each, service time of each in
+    /// microseconds.
+    pub(crate) fn stats(list: &[(Kind, u64, u32, u64)]) -> OpStats {
+        let mut stats = OpStats::default();
+        for &(kind, count, len, service_us) in list {
+            let request = Request {
+                kind,
+                file: 0,
+                offset: 0,
+                len,
+                intended_at: Nanos(0),
+            };
+            let sample = Sample {
+                request,
+                submitted_at: Nanos(0),
+                completed_at: Nanos(service_us * 1000),
+                result: Ok(u64::from(len)),
+            };
+            for _ in 0..count {
+                stats.0.entry(kind).or_default().record(&sample);
+            }
+        }
+        stats
+    }
+
+    /// The result of a phase that took so long.
+    pub(crate) fn result(name: &str, seconds: f64, list: &[(Kind, u64, u32, u64)]) -> PhaseResult {
+        PhaseResult {
+            name: name.into(),
+            metric: Metric::OpsPerSecond,
+            value: 0.0,
+            wall: Nanos::from_secs_f64(seconds),
+            stats: stats(list),
+            user_cpu_ns: 0,
+            system_cpu_ns: 0,
+            workers: Vec::new(),
+        }
+    }
+
+    /// The built series of `name` with these settings.
+    pub(crate) fn built(name: &str, given: &[(&str, &str)]) -> Series {
+        match crate::workload(name, &pairs(given)) {
+            Ok(Workload::Series(series)) => series,
+            other => panic!("{name} {given:?}: {other:?}"),
+        }
+    }
+
+    /// The error of `name` with these settings.
+    pub(crate) fn refused(name: &str, given: &[(&str, &str)]) -> String {
+        crate::workload(name, &pairs(given))
+            .unwrap_err()
+            .to_string()
+    }
+
+    /// The groups of a phase of block I/O.
+    pub(crate) fn groups<'a>(series: &'a Series, phase: &str) -> &'a [Group] {
+        let found = series.phases.iter().find(|p| p.name == phase);
+        match found.map(|phase| &phase.body) {
+            Some(Body::Blocks(blocks)) => &blocks.groups,
+            other => panic!("{phase}: {other:?}"),
+        }
+    }
+
+    /// The file loop of a phase.
+    pub(crate) fn file_loop<'a>(series: &'a Series, phase: &str) -> &'a FileLoop {
+        let found = series.phases.iter().find(|p| p.name == phase);
+        match found.map(|phase| &phase.body) {
+            Some(Body::Files(files)) => files,
+            other => panic!("{phase}: {other:?}"),
+        }
+    }
+
+    /// Names of the phases, in order.
+    pub(crate) fn names(series: &Series) -> Vec<&str> {
+        series.phases.iter().map(|p| p.name.as_str()).collect()
+    }
+
+    fn pairs(given: &[(&str, &str)]) -> Vec<(String, String)> {
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        given.iter().map(own).collect()
+    }
+}
