@@ -9,6 +9,7 @@
 mod basic;
 mod bonnie;
 mod error;
+pub mod fio;
 mod nearest;
 mod parts;
 mod settings;

@@ -1,0 +1,693 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A workload as a job file of fio, of constructs whose behaviour was checked on fio 3.33.
+//!
+//! What fio cannot say is refused with the reason, or said in a comment of the file:
+//! * its Zipf generator reaches only a few percent of the blocks of a large file (fio issue 1991);
+//! * its Poisson process cuts gaps to whole microseconds twice, so that it is 2 % too fast at
+//!   30 000 per second and worse above;
+//! * a rate counts blocks of the smallest size, so mixed sizes become one job each;
+//! * shares are whole percent.
+
+use std::fmt::Write;
+
+use plimsoll_core::model::{Direction, Model};
+use plimsoll_core::num::{ratio, round_u64, saturating_u32};
+use plimsoll_core::offsets::Offsets;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{
+    Arrival, Extent, Finish, Group, Made, Pace, Region, Segment, SyncKind, Turn, TurnKind, Work,
+};
+use plimsoll_core::workload::series::{Body, Series};
+
+use crate::error::Error;
+
+/// Fastest Poisson process of one job that fio keeps within about 1 %.
+const POISSON_MAX_PER_S: f64 = 20_000.0;
+/// Below this rate whole operations per second are too coarse, and bytes per second are told.
+const RATE_FINE_PER_S: f64 = 500.0;
+/// Operations in flight at most under a model: as in runs of this program.
+const MODEL_DEPTH: u32 = 256;
+
+/// A job file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The text, the losses in comments at its head.
+    pub text: String,
+    /// What the file does not say of the workload, one sentence each.
+    pub losses: Vec<String>,
+}
+
+/// Writes a workload as a job file. Work without an end of its own runs for `length`.
+///
+/// # Errors
+/// When the workload has something that fio cannot do, with what could be done.
+pub fn export(workload: &Workload, length: Nanos) -> Result<Exported, Error> {
+    let mut file = File::default();
+    match workload {
+        Workload::Model(model) => file.model(model, length)?,
+        Workload::Blocks(blocks) => file.wave(&blocks.groups, length, false)?,
+        Workload::Series(series) => file.series(series, length)?,
+        Workload::Files(_) => {
+            return Err(refuse(
+                "lists of file operations have no counterpart in a job file",
+            ));
+        }
+        Workload::Commands(_) => return Err(refuse("programs have no counterpart in a job file")),
+    }
+    let mut text = format!(
+        "; {}: written by plimsoll for fio 3.33\n",
+        workload.name().replace('\n', " ")
+    );
+    for loss in &file.losses {
+        let _ = writeln!(text, "; lost: {loss}");
+    }
+    text.push_str(&file.jobs);
+    Ok(Exported {
+        text,
+        losses: file.losses,
+    })
+}
+
+fn refuse(reason: impl Into<String>) -> Error {
+    Error::Export {
+        program: "fio".into(),
+        reason: reason.into(),
+    }
+}
+
+#[derive(Debug, Default)]
+struct File {
+    jobs: String,
+    losses: Vec<String>,
+}
+
+/// One job: its lines.
+#[derive(Debug, Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{name}={value}");
+    }
+}
+
+impl File {
+    fn lose(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.losses.contains(&sentence) {
+            self.losses.push(sentence);
+        }
+    }
+
+    /// One job per direction and size at the mean rate of the recording.
+    fn model(&mut self, model: &Model, length: Nanos) -> Result<(), Error> {
+        let mut groups = Vec::new();
+        for direction in Direction::BOTH {
+            let (ops_per_s, bytes_per_s) = model.mean_per_s(direction);
+            if ops_per_s <= 0.0 {
+                continue;
+            }
+            groups.push(Group {
+                name: direction.name().into(),
+                depth: MODEL_DEPTH,
+                extent: Extent {
+                    bytes: model.assumed.working_set_bytes,
+                    ..Extent::default()
+                },
+                mix: sizes(direction, ratio(bytes_per_s, ops_per_s)),
+                offsets: model.assumed.offsets.clone(),
+                pace: Pace::Open(Arrival::Paced { per_s: ops_per_s }),
+                ..Group::default()
+            });
+        }
+        self.lose(format!(
+            "the envelope: the {} of the recording become their mean rate, without bursts and without the Poisson arrivals inside an interval",
+            units::clock_duration(model.length())
+        ));
+        self.lose("sizes vary from interval to interval in the recording; here each direction mixes the two powers of two around its mean");
+        self.wave(&groups, length, false)
+    }
+
+    fn series(&mut self, series: &Series, length: Nanos) -> Result<(), Error> {
+        for (at, phase) in series.phases.iter().enumerate() {
+            let Body::Blocks(blocks) = &phase.body else {
+                return Err(refuse(format!(
+                    "phase '{}' repeats file operations, which have no counterpart in a job file",
+                    phase.name
+                )));
+            };
+            if phase.stonewall {
+                self.lose(format!("phase '{}' counts no worker after the first that is done; fio counts all to their ends", phase.name));
+            }
+            let length = phase.limit.unwrap_or(length);
+            if phase.limit.is_some() && blocks.ends_by_itself() {
+                self.lose(format!("phase '{}' ends by its work or its time; in the file by whichever comes first, too, job by job", phase.name));
+            }
+            self.timed(&blocks.groups, length, at > 0, phase.limit.is_some())?;
+        }
+        Ok(())
+    }
+
+    fn wave(&mut self, groups: &[Group], length: Nanos, wall: bool) -> Result<(), Error> {
+        self.timed(groups, length, wall, false)
+    }
+
+    /// Jobs that run together. `wall`: after all jobs before them.
+    fn timed(
+        &mut self,
+        groups: &[Group],
+        length: Nanos,
+        wall: bool,
+        limited: bool,
+    ) -> Result<(), Error> {
+        let mut wall = wall;
+        for group in groups {
+            for (part, wait) in parts(group, length)? {
+                let length = part.span.unwrap_or(length);
+                let lines = self.job(&part.group, length, limited)?;
+                let _ = write!(
+                    self.jobs,
+                    "\n[{}]\n{}",
+                    part.group.name.replace([']', '\n'], " "),
+                    lines.0
+                );
+                if wall || wait {
+                    let _ = writeln!(self.jobs, "stonewall");
+                }
+                wall = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn job(&mut self, group: &Group, length: Nanos, limited: bool) -> Result<Lines, Error> {
+        let mut lines = Lines::default();
+        if group.content.date {
+            return Err(refuse("lines with the date have no counterpart"));
+        }
+        self.access(group, &mut lines)?;
+        place(group, &mut lines)?;
+        lines.add("numjobs", group.workers);
+        lines.add("thread", 1);
+        lines.add(
+            "ioengine",
+            if group.depth > 1 { "io_uring" } else { "psync" },
+        );
+        lines.add("iodepth", group.depth);
+        lines.add("direct", u8::from(group.direct));
+        self.pace(group, &mut lines)?;
+        syncs(group, &mut lines)?;
+        content(group, &mut lines);
+        work(group, length, limited, &mut lines)?;
+        if group.delay > Nanos(0) {
+            lines.add("startdelay", format!("{}ms", group.delay.0 / 1_000_000));
+        }
+        Ok(lines)
+    }
+
+    fn access(&mut self, group: &Group, lines: &mut Lines) -> Result<(), Error> {
+        let has = |kind| group.mix.iter().any(|turn| turn.kind == kind);
+        let (read, write, trim) = (
+            has(TurnKind::Read),
+            has(TurnKind::Write),
+            has(TurnKind::Discard),
+        );
+        for (kind, what) in [
+            (TurnKind::Update, "read and write back"),
+            (TurnKind::Append, "append"),
+        ] {
+            if has(kind) {
+                return Err(refuse(format!(
+                    "'{}' has turns that {what}, which fio cannot do",
+                    group.name
+                )));
+            }
+        }
+        let word = match (read, write, trim) {
+            (true, false, false) => "read",
+            (false, true, false) => "write",
+            (false, false, true) => "trim",
+            (true, true, false) => "rw",
+            _ => {
+                return Err(refuse(format!(
+                    "'{}' mixes discards with other turns, which fio cannot do",
+                    group.name
+                )));
+            }
+        };
+        lines.add("rw", self.pattern(group, word)?);
+        self.distribution(group, lines)?;
+        if word == "rw" {
+            let share = share_of(&group.mix, TurnKind::Read) * 100.0;
+            lines.add(
+                "rwmixread",
+                self.percent(share, &format!("the share of reads of '{}'", group.name)),
+            );
+            if matches!(group.offsets, Offsets::Sequential) {
+                self.lose("fio keeps one position for reads and one for writes, the workload one for both");
+            }
+        }
+        self.sizes(group, lines);
+        Ok(())
+    }
+
+    fn pattern(&mut self, group: &Group, word: &str) -> Result<String, Error> {
+        let name = &group.name;
+        Ok(match &group.offsets {
+            Offsets::Uniform | Offsets::Permutation | Offsets::Zones(_) => format!("rand{word}"),
+            Offsets::Sequential => word.into(),
+            Offsets::Runs { blocks } => format!("rand{word}:{blocks}"),
+            Offsets::Strided { stride_bytes } => match &group.mix[..] {
+                [one] if *stride_bytes >= u64::from(one.bytes) => {
+                    format!("{word}:{}", stride_bytes - u64::from(one.bytes))
+                }
+                _ => {
+                    return Err(refuse(format!(
+                        "'{name}' steps with overlapping or mixed blocks, which fio cannot do"
+                    )));
+                }
+            },
+            Offsets::Zipf { .. } => {
+                return Err(refuse(format!(
+                    "'{name}' has Zipf offsets: fio's generator reaches only a few percent of the blocks of a large file (issue 1991); use zones"
+                )));
+            }
+            Offsets::Backward | Offsets::Interleaved => {
+                return Err(refuse(format!(
+                    "'{name}' goes backward or interleaved, which no checked option of fio does"
+                )));
+            }
+        })
+    }
+
+    fn distribution(&mut self, group: &Group, lines: &mut Lines) -> Result<(), Error> {
+        match &group.offsets {
+            Offsets::Uniform | Offsets::Runs { .. } => lines.add("norandommap", 1),
+            Offsets::Zones(zones) => {
+                let access =
+                    self.percents(zones.iter().map(|z| z.access), "the accesses of the zones");
+                let size = self.percents(zones.iter().map(|z| z.size), "the sizes of the zones");
+                if size.contains(&0) {
+                    return Err(refuse(format!(
+                        "'{}' has a zone below half a percent of the file",
+                        group.name
+                    )));
+                }
+                let pairs = access
+                    .iter()
+                    .zip(&size)
+                    .map(|(access, size)| format!("{access}/{size}"));
+                lines.add(
+                    "random_distribution",
+                    format!("zoned:{}", pairs.collect::<Vec<_>>().join(":")),
+                );
+                lines.add("norandommap", 1);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn sizes(&mut self, group: &Group, lines: &mut Lines) {
+        if let [first, rest @ ..] = &group.mix[..]
+            && rest.iter().all(|turn| turn.bytes == first.bytes)
+        {
+            lines.add("bs", first.bytes);
+            return;
+        }
+        let kinds = [TurnKind::Read, TurnKind::Write, TurnKind::Discard];
+        let split = kinds.map(|kind| {
+            let turns: Vec<&Turn> = group.mix.iter().filter(|turn| turn.kind == kind).collect();
+            let weights = turns.iter().map(|turn| turn.weight);
+            let percents = self.percents(weights, &format!("the sizes of '{}'", group.name));
+            let pairs = turns
+                .iter()
+                .zip(percents)
+                .filter(|(_, percent)| *percent > 0);
+            pairs
+                .map(|(turn, percent)| format!("{}/{percent}", turn.bytes))
+                .collect::<Vec<_>>()
+                .join(":")
+        });
+        let filled: Vec<&String> = split.iter().filter(|list| !list.is_empty()).collect();
+        // One list holds for all directions; with reads and writes each has its own.
+        lines.add(
+            "bssplit",
+            filled
+                .iter()
+                .map(|list| list.as_str())
+                .collect::<Vec<_>>()
+                .join(","),
+        );
+    }
+
+    fn pace(&mut self, group: &Group, lines: &mut Lines) -> Result<(), Error> {
+        let name = &group.name;
+        match &group.pace {
+            Pace::Closed { think, .. } if *think == Nanos(0) => Ok(()),
+            Pace::Closed { .. } if group.depth > 1 => Err(refuse(format!(
+                "'{name}' thinks with several operations in flight; fio's think time stops them all: use more workers at depth 1"
+            ))),
+            Pace::Closed { think, every } => {
+                lines.add("thinktime", think.0.div_ceil(1_000));
+                lines.add("thinktime_blocks", (*every).max(1));
+                Ok(())
+            }
+            Pace::Open(Arrival::Paced { per_s }) => {
+                self.rate(group, *per_s, lines);
+                Ok(())
+            }
+            Pace::Open(Arrival::Poisson { per_s }) => {
+                let each = per_s / f64::from(group.workers.max(1));
+                if each > POISSON_MAX_PER_S {
+                    return Err(refuse(format!(
+                        "'{name}' has a Poisson process of {} per second and worker: fio's is too fast above 20k; use more workers",
+                        units::rate(each)
+                    )));
+                }
+                lines.add("rate_process", "poisson");
+                let whole = round_u64(each).max(1);
+                self.rounded(each, whole as f64, &format!("the rate of '{name}'"));
+                lines.add("rate_iops", whole);
+                Ok(())
+            }
+            Pace::Open(Arrival::Trace(_)) => Err(refuse(
+                "a trace is written as a log, for read_iolog: use --to iolog",
+            )),
+            Pace::Open(Arrival::Batch { .. } | Arrival::OnOff { .. } | Arrival::Envelope(_)) => {
+                Err(refuse(format!("'{name}' has arrivals that fio cannot do")))
+            }
+        }
+    }
+
+    fn rate(&mut self, group: &Group, per_s: f64, lines: &mut Lines) {
+        let each = per_s / f64::from(group.workers.max(1));
+        self.lose("fio counts times from when it gets to an operation, not from when it was due: under overload its times are far too short");
+        if each >= RATE_FINE_PER_S {
+            lines.add("rate_iops", round_u64(each));
+        } else {
+            lines.add(
+                "rate",
+                round_u64(each * f64::from(group.mix[0].bytes)).max(1),
+            );
+        }
+    }
+
+    fn percent(&mut self, exact: f64, what: &str) -> u64 {
+        let whole = round_u64(exact);
+        self.rounded(exact, whole as f64, what);
+        whole
+    }
+
+    fn rounded(&mut self, exact: f64, whole: f64, what: &str) {
+        if (exact - whole).abs() > 1e-6 * exact.abs().max(1.0) {
+            self.lose(format!(
+                "{what} is {exact:.3} and becomes {whole}: fio takes whole numbers"
+            ));
+        }
+    }
+
+    /// Shares as whole percent that add up to 100: the largest remainders are rounded up.
+    fn percents(&mut self, weights: impl Iterator<Item = f64>, what: &str) -> Vec<u64> {
+        let weights: Vec<f64> = weights.collect();
+        let sum: f64 = weights.iter().sum();
+        let exact: Vec<f64> = weights
+            .iter()
+            .map(|weight| 100.0 * ratio(*weight, sum))
+            .collect();
+        let mut whole: Vec<u64> = exact.iter().map(|share| round_u64(share.floor())).collect();
+        let mut order: Vec<usize> = (0..exact.len()).collect();
+        order.sort_by(|a, b| exact[*b].fract().total_cmp(&exact[*a].fract()));
+        let missing = 100u64.saturating_sub(whole.iter().sum());
+        for at in order
+            .into_iter()
+            .take(plimsoll_core::num::to_usize(missing))
+        {
+            whole[at] += 1;
+        }
+        if exact
+            .iter()
+            .zip(&whole)
+            .any(|(exact, whole)| (exact - *whole as f64).abs() > 1e-6)
+        {
+            self.lose(format!(
+                "{what}: shares are rounded to whole percent, as fio takes them"
+            ));
+        }
+        whole
+    }
+}
+
+/// The two powers of two around a mean, mixed so that it is met.
+fn sizes(direction: Direction, mean_bytes: f64) -> Vec<Turn> {
+    let kind = match direction {
+        Direction::Read => TurnKind::Read,
+        Direction::Write => TurnKind::Write,
+    };
+    let mean = mean_bytes.clamp(4096.0, f64::from(16u32 << 20));
+    let above = saturating_u32(round_u64(mean.ceil()).next_power_of_two());
+    let below = above / 2;
+    let share_above = (mean - f64::from(below)) / f64::from(below);
+    let turns = [(below, 1.0 - share_above), (above, share_above)];
+    let turns = turns.into_iter().filter(|(_, weight)| *weight > 1e-9);
+    turns
+        .map(|(bytes, weight)| Turn {
+            kind,
+            bytes,
+            weight,
+        })
+        .collect()
+}
+
+fn share_of(mix: &[Turn], kind: TurnKind) -> f64 {
+    let all: f64 = mix.iter().map(|turn| turn.weight).sum();
+    let own: f64 = mix
+        .iter()
+        .filter(|turn| turn.kind == kind)
+        .map(|turn| turn.weight)
+        .sum();
+    ratio(own, all)
+}
+
+/// A group, or the part of it that one job does, and how long it takes if that is set.
+struct Part {
+    group: Group,
+    span: Option<Nanos>,
+}
+
+/// The jobs of a group: one, where the storage sets the pace; one per turn, where instants do.
+/// With each, whether it waits for the jobs before it.
+fn parts(group: &Group, length: Nanos) -> Result<Vec<(Part, bool)>, Error> {
+    if group.mix.is_empty() {
+        return Err(refuse(format!("'{}' does nothing", group.name)));
+    }
+    let Pace::Open(arrival) = &group.pace else {
+        return Ok(vec![(
+            Part {
+                group: group.clone(),
+                span: None,
+            },
+            false,
+        )]);
+    };
+    let follows_order = !matches!(
+        group.offsets,
+        Offsets::Uniform | Offsets::Zones(_) | Offsets::Zipf { .. }
+    );
+    if group.mix.len() > 1 && follows_order {
+        return Err(refuse(format!(
+            "'{}' mixes turns at given times along one stream of offsets; fio needs one job for each turn, with a stream of its own",
+            group.name
+        )));
+    }
+    match arrival {
+        Arrival::Envelope(segments) => {
+            if group.work != Work::Time {
+                return Err(refuse(format!("'{}' ends inside its envelope", group.name)));
+            }
+            let mut left = length;
+            let mut all = Vec::new();
+            for (at, segment) in segments
+                .iter()
+                .cycle()
+                .take(segments.len().max(1) * 100)
+                .enumerate()
+            {
+                if left == Nanos(0) {
+                    break;
+                }
+                let span = segment.length.min(left);
+                left = left - span;
+                let named = Group {
+                    name: format!("{} {}", group.name, at + 1),
+                    pace: mean_pace(segment),
+                    ..group.clone()
+                };
+                let parts = by_turn(&named, Some(span));
+                all.extend(
+                    parts
+                        .into_iter()
+                        .enumerate()
+                        .map(|(turn, part)| (part, at > 0 && turn == 0)),
+                );
+            }
+            Ok(all)
+        }
+        _ => Ok(by_turn(group, None)
+            .into_iter()
+            .map(|part| (part, false))
+            .collect()),
+    }
+}
+
+/// The Poisson process with the mean rate of a segment.
+fn mean_pace(segment: &Segment) -> Pace {
+    Pace::Open(Arrival::Poisson {
+        per_s: f64::midpoint(segment.from_per_s, segment.to_per_s),
+    })
+}
+
+fn by_turn(group: &Group, span: Option<Nanos>) -> Vec<Part> {
+    let all: f64 = group.mix.iter().map(|turn| turn.weight).sum();
+    let part = |turn: &Turn| {
+        let share = ratio(turn.weight, all);
+        let pace = match &group.pace {
+            Pace::Open(Arrival::Paced { per_s }) => Pace::Open(Arrival::Paced {
+                per_s: per_s * share,
+            }),
+            Pace::Open(Arrival::Poisson { per_s }) => Pace::Open(Arrival::Poisson {
+                per_s: per_s * share,
+            }),
+            other => other.clone(),
+        };
+        let name = match group.mix.len() {
+            1 => group.name.clone(),
+            _ => format!("{} {:?} {}", group.name, turn.kind, turn.bytes).to_lowercase(),
+        };
+        let work = match group.work {
+            Work::Each(turns) => Work::Each(round_u64(turns as f64 * share).max(1)),
+            other => other,
+        };
+        let group = Group {
+            name,
+            mix: vec![*turn],
+            pace,
+            work,
+            ..group.clone()
+        };
+        Part { group, span }
+    };
+    group.mix.iter().map(part).collect()
+}
+
+fn place(group: &Group, lines: &mut Lines) -> Result<(), Error> {
+    let extent = &group.extent;
+    let largest = group
+        .mix
+        .iter()
+        .map(|turn| u64::from(turn.bytes))
+        .max()
+        .unwrap_or(1);
+    if extent.shared {
+        lines.add("filename", &extent.file);
+    } else {
+        lines.add("filename_format", format!("{}.$jobnum", extent.file));
+    }
+    match extent.region {
+        Region::Whole => lines.add("size", extent.bytes),
+        Region::Part => {
+            let part = extent.bytes / u64::from(group.workers.max(1)) / largest * largest;
+            if part == 0 {
+                return Err(refuse(format!(
+                    "'{}' has parts smaller than a block",
+                    group.name
+                )));
+            }
+            lines.add("size", part);
+            lines.add("offset_increment", part);
+        }
+    }
+    let writes = group.mix.iter().any(|turn| turn.kind == TurnKind::Write);
+    if writes && extent.made == Made::Before {
+        lines.add("overwrite", 1);
+    }
+    Ok(())
+}
+
+fn syncs(group: &Group, lines: &mut Lines) -> Result<(), Error> {
+    if group.syncs.each_write {
+        lines.add("sync", "dsync");
+    }
+    if group.syncs.every > 0 {
+        match group.syncs.with {
+            SyncKind::Fsync => lines.add("fsync", group.syncs.every),
+            SyncKind::Fdatasync => lines.add("fdatasync", group.syncs.every),
+            SyncKind::SyncRange => {
+                return Err(refuse(format!(
+                    "'{}' syncs ranges; use fdatasync",
+                    group.name
+                )));
+            }
+        }
+    }
+    if group.finish.contains(&Finish::Fsync) {
+        lines.add("end_fsync", 1);
+    }
+    Ok(())
+}
+
+fn content(group: &Group, lines: &mut Lines) {
+    lines.add("refill_buffers", 1);
+    for (name, share) in [
+        ("buffer_compress_percentage", group.content.compressible),
+        ("dedupe_percentage", group.content.duplicate),
+    ] {
+        if share > 0.0 {
+            lines.add(name, round_u64(share * 100.0));
+        }
+    }
+}
+
+fn work(group: &Group, length: Nanos, limited: bool, lines: &mut Lines) -> Result<(), Error> {
+    let one_size = group
+        .mix
+        .iter()
+        .all(|turn| turn.bytes == group.mix[0].bytes);
+    let runtime =
+        |lines: &mut Lines| lines.add("runtime", format!("{}ms", length.0.div_ceil(1_000_000)));
+    match group.work {
+        Work::Time => {
+            lines.add("time_based", 1);
+            runtime(lines);
+        }
+        Work::Pass if limited => runtime(lines),
+        Work::Pass => {}
+        Work::Each(turns) if one_size => {
+            lines.add(
+                "io_size",
+                turns.saturating_mul(u64::from(group.mix[0].bytes)),
+            );
+            if limited {
+                runtime(lines);
+            }
+        }
+        Work::Each(_) => {
+            return Err(refuse(format!(
+                "'{}' ends after a number of turns of several sizes; fio counts bytes",
+                group.name
+            )));
+        }
+        Work::Together(_) => {
+            return Err(refuse(format!(
+                "'{}' ends after a number of turns of all workers together; fio's jobs each count their own",
+                group.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is written, and that our own reader takes it back.
+
+use super::*;
+use crate::fio::job;
+use plimsoll_core::offsets::Zone;
+use plimsoll_core::workload::blocks::Blocks;
+
+fn exported(group: Group) -> Result<Exported, Error> {
+    let blocks = Blocks {
+        name: "w".into(),
+        groups: vec![group],
+    };
+    export(&Workload::Blocks(blocks), Nanos::SECOND)
+}
+
+fn mixed(weights: [f64; 2]) -> Vec<Turn> {
+    let turn = |kind, weight| Turn {
+        weight,
+        ..Turn::of(kind, 4096)
+    };
+    vec![
+        turn(TurnKind::Read, weights[0]),
+        turn(TurnKind::Write, weights[1]),
+    ]
+}
+
+#[test]
+fn groups_become_the_options_that_say_the_same() {
+    let plain = Group::default;
+    let at = |offsets| Group { offsets, ..plain() };
+    let zone = |access, size| Zone { access, size };
+    let hot = Offsets::Zones(vec![zone(9.0, 1.0), zone(1.0, 9.0)]);
+    let strided = Offsets::Strided {
+        stride_bytes: 16_384,
+    };
+    let pace = Pace::Open(Arrival::Paced { per_s: 1_000.0 });
+    let paced = Group { pace, ..plain() };
+    let both = Group {
+        mix: mixed([0.9, 0.1]),
+        ..paced.clone()
+    };
+    let mix = mixed([70.0, 30.0]);
+    for (group, expect) in [
+        (
+            plain(),
+            "rw=randread\nnorandommap=1\nbs=4096\nfilename=data\nsize=1073741824\n",
+        ),
+        (at(Offsets::Runs { blocks: 8 }), "rw=randread:8\n"),
+        (at(strided), "rw=read:12288\n"),
+        (at(hot), "random_distribution=zoned:90/10:10/90\n"),
+        (
+            Group { mix, ..plain() },
+            "rw=randrw\nnorandommap=1\nrwmixread=70\n",
+        ),
+        (paced, "rate_iops=1000\n"),
+        (both, "rate_iops=900\n"),
+        (
+            Group {
+                depth: 8,
+                ..plain()
+            },
+            "ioengine=io_uring\niodepth=8\ndirect=1\n",
+        ),
+        (
+            Group {
+                work: Work::Each(16),
+                ..plain()
+            },
+            "io_size=65536\n",
+        ),
+    ] {
+        let text = exported(group).unwrap().text;
+        assert!(text.contains(expect), "{expect}\n---\n{text}");
+    }
+}
+
+#[test]
+fn what_fio_cannot_do_is_refused() {
+    let open = |arrival| Group {
+        pace: Pace::Open(arrival),
+        ..Group::default()
+    };
+    for (group, word) in [
+        (
+            Group {
+                offsets: Offsets::Zipf { exponent: 1.1 },
+                ..Group::default()
+            },
+            "1991",
+        ),
+        (
+            Group {
+                offsets: Offsets::Backward,
+                ..Group::default()
+            },
+            "backward",
+        ),
+        (open(Arrival::Poisson { per_s: 30_000.0 }), "more workers"),
+        (
+            open(Arrival::Batch {
+                per_s: 1.0,
+                size: 2,
+            }),
+            "arrivals",
+        ),
+        (open(Arrival::Trace(Vec::new())), "read_iolog"),
+        (
+            Group {
+                mix: vec![Turn::of(TurnKind::Update, 512)],
+                ..Group::default()
+            },
+            "write back",
+        ),
+        (
+            Group {
+                work: Work::Together(9),
+                ..Group::default()
+            },
+            "together",
+        ),
+        (
+            Group {
+                depth: 2,
+                pace: Pace::Closed {
+                    think: Nanos(5),
+                    every: 1,
+                },
+                ..Group::default()
+            },
+            "think",
+        ),
+    ] {
+        let error = exported(group).unwrap_err().to_string();
+        assert!(error.contains(word), "{word}: {error}");
+    }
+}
+
+#[test]
+fn losses_are_told_in_the_file() {
+    for (mix, word) in [
+        (mixed([2.0, 1.0]), "share of reads"),
+        (mixed([7.0, 3.0]), ""),
+    ] {
+        let file = exported(Group {
+            mix,
+            ..Group::default()
+        })
+        .unwrap();
+        assert_eq!(file.losses.is_empty(), word.is_empty(), "{:?}", file.losses);
+        assert!(
+            file.losses
+                .iter()
+                .all(|loss| loss.contains(word) && file.text.contains(loss))
+        );
+    }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let group = Group {
+        name: "g".into(),
+        workers: 2,
+        depth: 4,
+        mix: mixed([70.0, 30.0]),
+        work: Work::Pass,
+        ..Group::default()
+    };
+    let text = exported(group.clone()).unwrap().text;
+    let Workload::Blocks(blocks) = job("w", &text).unwrap().workload else {
+        panic!("no phases were written");
+    };
+    assert_eq!(blocks.groups, [group]);
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Job files and what becomes of them.
+
+use super::*;
+use plimsoll_core::workload::blocks::{
+    Arrival, Extent, Finish, Pace, Region, SyncKind, Syncs, Turn, TurnKind, Work,
+};
+
+fn group(options: &str) -> Group {
+    match job("j", &format!("[a]\nsize=1m\n{options}\n"))
+        .unwrap()
+        .workload
+    {
+        Workload::Blocks(blocks) => blocks.groups[0].clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn turn(kind: TurnKind, bytes: u32, weight: f64) -> Turn {
+    Turn {
+        kind,
+        bytes,
+        weight,
+    }
+}
+
+#[test]
+fn defaults_are_those_of_fio() {
+    let expect = Group {
+        name: "a".into(),
+        extent: Extent {
+            file: "a".into(),
+            shared: false,
+            bytes: 1 << 20,
+            ..Extent::default()
+        },
+        mix: vec![turn(TurnKind::Read, 4096, 100.0)],
+        offsets: Offsets::Sequential,
+        direct: false,
+        work: Work::Pass,
+        ..Group::default()
+    };
+    assert_eq!(group(""), expect);
+}
+
+#[test]
+fn access_patterns_become_offsets() {
+    for (options, expect) in [
+        ("rw=randread", Offsets::Permutation),
+        ("rw=randread\nnorandommap", Offsets::Uniform),
+        ("rw=write", Offsets::Sequential),
+        ("rw=randwrite:8", Offsets::Runs { blocks: 8 }),
+        (
+            "rw=read:12k",
+            Offsets::Strided {
+                stride_bytes: 16_384,
+            },
+        ),
+        (
+            "rw=randrw\npercentage_random=25",
+            Offsets::Runs { blocks: 4 },
+        ),
+        (
+            "rw=randread\nrandom_distribution=zipf:1.2",
+            Offsets::Zipf { exponent: 1.2 },
+        ),
+        (
+            "rw=randread\nrandom_distribution=zoned:90/10:10/90",
+            Offsets::Zones(vec![
+                plimsoll_core::offsets::Zone {
+                    access: 90.0,
+                    size: 10.0,
+                },
+                plimsoll_core::offsets::Zone {
+                    access: 10.0,
+                    size: 90.0,
+                },
+            ]),
+        ),
+    ] {
+        assert_eq!(group(options).offsets, expect, "{options}");
+    }
+}
+
+#[test]
+fn mixes_have_kinds_and_sizes() {
+    use TurnKind::{Discard, Read, Write};
+    for (options, expect) in [
+        (
+            "rw=randrw\nrwmixread=70",
+            vec![turn(Read, 4096, 70.0), turn(Write, 4096, 30.0)],
+        ),
+        (
+            "rw=rw\nbs=4k,64k",
+            vec![turn(Read, 4096, 50.0), turn(Write, 65_536, 50.0)],
+        ),
+        ("rw=randtrim\nbs=1m", vec![turn(Discard, 1 << 20, 100.0)]),
+        (
+            "rw=randrw\nrwmixwrite=50\nbssplit=4k/60:64k/40,8k/100",
+            vec![
+                turn(Read, 4096, 30.0),
+                turn(Read, 65_536, 20.0),
+                turn(Write, 8192, 50.0),
+            ],
+        ),
+        (
+            "rw=randrw\nrate_iops=300,100",
+            vec![turn(Read, 4096, 300.0), turn(Write, 4096, 100.0)],
+        ),
+    ] {
+        assert_eq!(group(options).mix, expect, "{options}");
+    }
+}
+
+#[test]
+fn paces_are_of_the_whole_group() {
+    let paced = |per_s| Pace::Open(Arrival::Paced { per_s });
+    for (options, expect) in [
+        ("rate_iops=100\nnumjobs=4", paced(400.0)),
+        ("rate=1m\nbs=4k", paced(256.0)),
+        ("rw=randrw\nrate_iops=300,100", paced(400.0)),
+        ("rw=write\nrate_iops=300,100", paced(100.0)),
+        (
+            "rate_iops=2k\nrate_process=poisson",
+            Pace::Open(Arrival::Poisson { per_s: 2048.0 }),
+        ),
+        (
+            "thinktime=500\nthinktime_blocks=8",
+            Pace::Closed {
+                think: Nanos(500_000),
+                every: 8,
+            },
+        ),
+    ] {
+        assert_eq!(group(options).pace, expect, "{options}");
+    }
+}
+
+#[test]
+fn work_ends_after_the_bytes_that_fio_would_move() {
+    for (options, expect) in [
+        ("", Work::Pass),
+        ("io_size=64k", Work::Each(16)),
+        ("loops=3", Work::Each(768)),
+        ("bssplit=4k/50:12k/50", Work::Each(128)),
+        ("rw=read:12k", Work::Each(256)),
+    ] {
+        assert_eq!(group(options).work, expect, "{options}");
+    }
+}
+
+#[test]
+fn the_rest_is_carried_over() {
+    let it = group(
+        "rw=write\nnumjobs=4\niodepth=8\nioengine=io_uring\ndirect=1\nfdatasync=16\nend_fsync=1\n\
+         buffer_compress_percentage=30\ndedupe_percentage=10\nfilename=f\noffset_increment=1m\nstartdelay=2",
+    );
+    let syncs = Syncs {
+        every: 16,
+        with: SyncKind::Fdatasync,
+        each_write: false,
+    };
+    assert_eq!(
+        (it.workers, it.depth, it.direct, it.syncs),
+        (4, 8, true, syncs)
+    );
+    assert_eq!(
+        (it.finish, it.delay),
+        (vec![Finish::Fsync], Nanos(2_000_000_000))
+    );
+    assert!((it.content.compressible - 0.3).abs() < 1e-9);
+    assert!((it.content.duplicate - 0.1).abs() < 1e-9);
+    let extent = Extent {
+        file: "f".into(),
+        shared: true,
+        bytes: 4 << 20,
+        region: Region::Part,
+        made: Made::During,
+    };
+    assert_eq!(it.extent, extent);
+}
+
+#[test]
+fn walls_and_times_make_phases() {
+    let text = "[global]\nsize=1m\nfilename=x\n[lay]\nrw=write\n[read]\nstonewall\nrw=randread\nruntime=5\n\
+                time_based\n[also]\nrw=randread\nruntime=5\ntime_based\n";
+    let Workload::Series(series) = job("j", text).unwrap().workload else {
+        panic!("phases were asked for");
+    };
+    let told: Vec<_> = series
+        .phases
+        .iter()
+        .map(|p| (p.name.as_str(), p.limit, p.metric, p.cold))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("lay", None, Metric::BytesPerSecond, true),
+            (
+                "read + also",
+                Some(Nanos(5_000_000_000)),
+                Metric::OpsPerSecond,
+                true
+            )
+        ]
+    );
+    let Body::Blocks(blocks) = &series.phases[1].body else {
+        panic!("a job is block I/O");
+    };
+    assert!(
+        blocks
+            .groups
+            .iter()
+            .all(|g| g.work == Work::Time && g.extent.made == Made::Earlier)
+    );
+    let text = "[a]\nsize=1m\n[b]\nsize=1m\nwait_for=a\n[a]\nsize=1m\n";
+    let Workload::Series(series) = job("j", text).unwrap().workload else {
+        panic!("phases were asked for");
+    };
+    let names: Vec<&str> = series.phases.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names, ["a", "b + a 2"]);
+}
+
+#[test]
+fn what_cannot_be_done_is_named_with_its_line() {
+    for (options, word) in [
+        ("nonsense=1", "not supported"),
+        ("iodeph=3", "did you mean 'iodepth'"),
+        ("directory=/mnt", "command line"),
+        ("ramp_time=5", "--warmup"),
+        ("rw=trimwrite", "known are"),
+        ("bs=0", "from 1 byte"),
+        ("bssplit=4k/30", "add up"),
+        ("filename=/dev/sdb", "command line"),
+        ("rw=randrw\nrate_iops=100", "READ,WRITE"),
+        ("time_based", "runtime"),
+        ("rw=randread\nrandom_distribution=pareto:0.9", "zipf"),
+        (
+            "rw=randread\nrandom_distribution=zoned:50/50",
+            "100 percent",
+        ),
+        ("ioengine=rbd", "known are"),
+        ("nrfiles=4", "one file"),
+        ("filesize=2m", "io_size"),
+        ("offset_increment=1m", "filename"),
+        ("size=50%", "share of the device"),
+    ] {
+        let text = format!("[a]\nsize=1m\n{options}\n");
+        let error = job("j", &text).unwrap_err().to_string();
+        assert!(error.starts_with("read line "), "{error}");
+        assert!(error.contains(word), "{options}: {error}");
+    }
+    let error = job("j", "[a]\nrw=read\n").unwrap_err().to_string();
+    assert!(error.contains("size="), "{error}");
+    let text = "[a]\nsize=1m\nruntime=3\n[b]\nsize=1m\nruntime=4\n";
+    assert!(job("j", text).unwrap_err().to_string().contains("line 4"));
+}
+
+#[test]
+fn differences_from_fio_are_told() {
+    for (options, word) in [
+        ("iodepth=32", "iodepth"),
+        ("rw=rw", "position"),
+        ("sync=1\nrw=write", "O_DSYNC"),
+    ] {
+        let notes = job("j", &format!("[a]\nsize=1m\n{options}\n"))
+            .unwrap()
+            .notes;
+        assert!(
+            notes.iter().any(|note| note.contains(word)),
+            "{options}: {notes:?}"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//! fio: its job files and I/O logs read, and workloads written in its language.
+//!
+//! An option of a job file is carried out or refused by name; nothing is passed over silently
+//! except the few that change nothing here. What is written uses only constructs whose behaviour
+//! was checked on fio 3.33.
+
+mod export;
+mod ini;
+mod iolog;
+mod job;
+mod options;
+mod section;
+mod value;
+
+pub use export::{Exported, export};
+pub use iolog::{read_log, write_log};
+pub use job::{Job, job};

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which options of a job file are carried out, which change nothing, and which are refused with
+//! a reason. Every other name is refused with the most similar one that is known.
+
+use super::ini::{Opt, Section};
+use crate::error::Error;
+use crate::nearest::nearest;
+
+/// Carried out.
+const DONE: &[&str] = &[
+    "rw",
+    "bs",
+    "bssplit",
+    "rwmixread",
+    "rwmixwrite",
+    "percentage_random",
+    "random_distribution",
+    "norandommap",
+    "rate_iops",
+    "rate",
+    "rate_process",
+    "thinktime",
+    "thinktime_blocks",
+    "iodepth",
+    "ioengine",
+    "numjobs",
+    "size",
+    "filesize",
+    "io_size",
+    "runtime",
+    "time_based",
+    "startdelay",
+    "direct",
+    "buffered",
+    "sync",
+    "fsync",
+    "fdatasync",
+    "end_fsync",
+    "buffer_compress_percentage",
+    "dedupe_percentage",
+    "filename",
+    "nrfiles",
+    "offset_increment",
+    "stonewall",
+    "wait_for",
+    "loops",
+    "overwrite",
+    "invalidate",
+];
+
+/// Names, reports, seeds and lay-out of files: nothing that is measured here depends on them.
+/// Written blocks are never repeated unless asked for, which is what `refill_buffers` asks.
+const WITHOUT_EFFECT: &[&str] = &[
+    "name",
+    "description",
+    "group_reporting",
+    "new_group",
+    "thread",
+    "refill_buffers",
+    "scramble_buffers",
+    "randrepeat",
+    "allrandrepeat",
+    "randseed",
+    "fallocate",
+    "create_serialize",
+    "unlink",
+    "eta",
+    "eta-newline",
+    "output-format",
+    "disable_lat",
+    "disable_clat",
+    "disable_slat",
+    "clat_percentiles",
+    "lat_percentiles",
+    "percentile_list",
+];
+
+/// Refused, and what to do instead.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "directory",
+        "where to run is given on the command line, as the target",
+    ),
+    (
+        "ramp_time",
+        "a warm-up is given on the command line, with --warmup",
+    ),
+    (
+        "gtod_reduce",
+        "every operation is timed here; take the line out",
+    ),
+    ("bsrange", "write the sizes and their shares with bssplit"),
+    (
+        "blocksize_range",
+        "write the sizes and their shares with bssplit",
+    ),
+    (
+        "thinktime_spin",
+        "think time does not use the processor here; take the line out",
+    ),
+    ("sync_file_range", "use fsync or fdatasync"),
+    (
+        "iodepth_batch",
+        "each operation is handed over by itself here; take the line out",
+    ),
+    (
+        "iodepth_batch_submit",
+        "each operation is handed over by itself here; take the line out",
+    ),
+    (
+        "iodepth_batch_complete_min",
+        "operations are collected as they end; take the line out",
+    ),
+    (
+        "iodepth_batch_complete_max",
+        "operations are collected as they end; take the line out",
+    ),
+    (
+        "iodepth_low",
+        "the depth is kept up here; take the line out",
+    ),
+    ("read_iolog", "give the log itself as the workload"),
+    (
+        "verify",
+        "every system is proven before it is measured; take the line out",
+    ),
+    ("exec_prerun", "commands of a job file are not run"),
+    ("exec_postrun", "commands of a job file are not run"),
+    (
+        "buffer_pattern",
+        "blocks are random bytes; use buffer_compress_percentage",
+    ),
+    (
+        "zero_buffers",
+        "blocks of zeros measure nothing on many systems; use buffer_compress_percentage",
+    ),
+];
+
+/// Refuses the first option that is neither carried out nor without effect.
+pub(crate) fn check(section: &Section) -> Result<(), Error> {
+    for option in &section.options {
+        let name = option.name.as_str();
+        if DONE.contains(&name) || WITHOUT_EFFECT.contains(&name) {
+            continue;
+        }
+        if let Some((_, advice)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+            return Err(option.wrong(advice));
+        }
+        let known = DONE.iter().chain(WITHOUT_EFFECT).copied();
+        let hint =
+            nearest(name, known).map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
+        return Err(option.wrong(format!("this option is not supported{hint}; take the line out, or run the job with fio itself as fio:FILE")));
+    }
+    Ok(())
+}
+
+/// The options of a job, asked by name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options<'a>(pub(crate) &'a Section);
+
+impl<'a> Options<'a> {
+    /// The last option of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&'a Opt> {
+        self.0
+            .options
+            .iter()
+            .rev()
+            .find(|option| option.name == name)
+    }
+
+    /// Its text, or what fio takes without it.
+    pub(crate) fn text(&self, name: &str, default: &'a str) -> &'a str {
+        self.find(name).map_or(default, |option| &option.value)
+    }
+
+    /// Its value as `read` understands it.
+    pub(crate) fn value<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Error> {
+        let read = |option: &Opt| read(&option.value).map_err(|reason| option.wrong(reason));
+        self.find(name).map(read).transpose()
+    }
+
+    /// A switch.
+    pub(crate) fn flag(&self, name: &str, default: bool) -> Result<bool, Error> {
+        let read = |text: &str| match text {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            _ => Err("it is 0 or 1".to_owned()),
+        };
+        Ok(self.value(name, read)?.unwrap_or(default))
+    }
+
+    /// An error about an option of this name, or about the job when it has none.
+    pub(crate) fn wrong(&self, name: &str, reason: &str) -> Error {
+        match self.find(name) {
+            Some(option) => option.wrong(reason),
+            None => Error::Line {
+                line: self.0.line,
+                reason: format!("job '{}': {reason}", self.0.name),
+            },
+        }
+    }
+}

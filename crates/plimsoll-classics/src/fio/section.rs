@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One job of a file as a group of workers, with fio's defaults: blocks of 4 KiB, one operation in
+//! flight, through the page cache, every block once in random order unless `norandommap` is set.
+
+use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
+use plimsoll_core::offsets::{Offsets, Zone};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::{
+    Arrival, Content, Extent, Finish, Group, Made, Pace, Region, SyncKind, Syncs, Turn, TurnKind,
+    Work,
+};
+
+use super::ini::Section;
+use super::options::{Options, check};
+use super::value;
+use crate::error::Error;
+
+/// Most workers, and the deepest queue of one.
+const MANY: u64 = 4096;
+/// Largest block.
+const BLOCK_MAX: u64 = 256 << 20;
+/// Engines of fio that keep one operation in flight whatever `iodepth` says.
+const SYNCHRONOUS: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
+/// Engines that keep `iodepth` operations in flight.
+const ASYNCHRONOUS: [&str; 3] = ["io_uring", "libaio", "posixaio"];
+
+/// A job and what it asks of the phase it stands in.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) group: Group,
+    pub(crate) line: usize,
+    pub(crate) stonewall: bool,
+    /// Job it waits for, and the line that says so.
+    pub(crate) wait_for: Option<(String, usize)>,
+    pub(crate) runtime: Option<Nanos>,
+    /// Whether its file leaves the page cache before it begins.
+    pub(crate) cold: bool,
+    pub(crate) notes: Vec<String>,
+}
+
+/// What `rw` says.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    read: bool,
+    write: bool,
+    trim: bool,
+    random: bool,
+    /// The number after the colon: blocks in a run when random, bytes passed over when not.
+    number: Option<u64>,
+}
+
+pub(crate) fn part(section: &Section) -> Result<Part, Error> {
+    check(section)?;
+    let options = Options(section);
+    let mut notes = Vec::new();
+    let access = access(options)?;
+    if access.read && access.write && !access.random {
+        notes.push(
+            "fio keeps one position for reads and one for writes; here both follow one stream"
+                .to_owned(),
+        );
+    }
+    let workers = options
+        .value("numjobs", |text| value::count(text, 1, MANY))?
+        .unwrap_or(1);
+    let mix = mix(options, access)?;
+    let extent = extent(options, access, workers)?;
+    let runtime = options.value("runtime", |text| value::time(text, Nanos::SECOND))?;
+    let group = Group {
+        name: section.name.clone(),
+        workers: saturating_u32(workers),
+        depth: depth(options, &mut notes)?,
+        offsets: offsets(options, access, &mix, &mut notes)?,
+        pace: pace(options, access, &mix, workers)?,
+        syncs: syncs(options, &mut notes)?,
+        finish: if options.flag("end_fsync", false)? {
+            vec![Finish::Fsync]
+        } else {
+            Vec::new()
+        },
+        direct: direct(options)?,
+        content: content(options)?,
+        work: work(options, &mix, runtime)?,
+        delay: options
+            .value("startdelay", |text| value::time(text, Nanos::SECOND))?
+            .unwrap_or_default(),
+        extent,
+        mix,
+    };
+    let mix_of_rates = rates(options, access)?;
+    let group = weighted(group, mix_of_rates);
+    Ok(Part {
+        group,
+        line: section.line,
+        stonewall: options.flag("stonewall", false)?,
+        wait_for: options.find("wait_for").map(|o| (o.value.clone(), o.line)),
+        runtime,
+        cold: options.flag("invalidate", true)?,
+        notes,
+    })
+}
+
+fn access(options: Options<'_>) -> Result<Access, Error> {
+    let text = options.text("rw", "read");
+    let (name, number) = match text.split_once(':') {
+        Some((name, number)) => (name, Some(number)),
+        None => (text, None),
+    };
+    let random = name.starts_with("rand");
+    let (read, write, trim) = match name {
+        "read" | "randread" => (true, false, false),
+        "write" | "randwrite" => (false, true, false),
+        "trim" | "randtrim" => (false, false, true),
+        "rw" | "readwrite" | "randrw" => (true, true, false),
+        _ => {
+            return Err(options.wrong(
+                "rw",
+                "known are read, write, trim, rw, randread, randwrite, randtrim and randrw",
+            ));
+        }
+    };
+    let number = match number {
+        Some(text) if random => Some(value::count(text, 1, 1 << 30)),
+        Some(text) => Some(value::size(text)),
+        None => None,
+    };
+    let number = number
+        .transpose()
+        .map_err(|reason| options.wrong("rw", &reason))?;
+    Ok(Access {
+        read,
+        write,
+        trim,
+        random,
+        number,
+    })
+}
+
+/// The kinds of turns with their place in lists by direction.
+fn kinds(access: Access) -> impl Iterator<Item = (TurnKind, usize)> {
+    let all = [
+        (access.read, TurnKind::Read, 0),
+        (access.write, TurnKind::Write, 1),
+        (access.trim, TurnKind::Discard, 2),
+    ];
+    all.into_iter()
+        .filter(|(on, ..)| *on)
+        .map(|(_, kind, at)| (kind, at))
+}
+
+fn mix(options: Options<'_>, access: Access) -> Result<Vec<Turn>, Error> {
+    let percent = |name| options.value(name, |text| value::count(text, 0, 100));
+    let read_percent = match (percent("rwmixread")?, percent("rwmixwrite")?) {
+        (Some(read), _) => read,
+        (None, Some(write)) => 100 - write,
+        (None, None) => 50,
+    };
+    let mut mix = Vec::new();
+    for (kind, at) in kinds(access) {
+        let share = match kind {
+            _ if !(access.read && access.write) => 100,
+            TurnKind::Read => read_percent,
+            _ => 100 - read_percent,
+        };
+        let (name, sizes) = match options.find("bssplit") {
+            Some(option) => (
+                "bssplit",
+                value::split(value::by_direction(&option.value, at)),
+            ),
+            None => {
+                let text = value::by_direction(options.text("bs", "4k"), at);
+                ("bs", value::size(text).map(|bytes| vec![(bytes, 100.0)]))
+            }
+        };
+        for (bytes, percent) in sizes.map_err(|reason| options.wrong(name, &reason))? {
+            if bytes == 0 || bytes > BLOCK_MAX {
+                return Err(options.wrong(name, "blocks have from 1 byte to 256 MiB"));
+            }
+            let weight = share as f64 * percent / 100.0;
+            if weight > 0.0 {
+                mix.push(Turn {
+                    kind,
+                    bytes: saturating_u32(bytes),
+                    weight,
+                });
+            }
+        }
+    }
+    Ok(mix)
+}
+
+/// Turns of one kind with the weights that these rates give their kind.
+fn weighted(mut group: Group, rates: Option<[f64; 2]>) -> Group {
+    let Some([read_per_s, write_per_s]) = rates else {
+        return group;
+    };
+    let sum = |kind: TurnKind, mix: &[Turn]| -> f64 {
+        mix.iter()
+            .filter(|turn| turn.kind == kind)
+            .map(|turn| turn.weight)
+            .sum()
+    };
+    let sums = [
+        sum(TurnKind::Read, &group.mix),
+        sum(TurnKind::Write, &group.mix),
+    ];
+    for turn in &mut group.mix {
+        let at = usize::from(turn.kind == TurnKind::Write);
+        turn.weight = turn.weight / sums[at] * [read_per_s, write_per_s][at];
+    }
+    group.mix.retain(|turn| turn.weight > 0.0);
+    group
+}
+
+fn extent(options: Options<'_>, access: Access, workers: u64) -> Result<Extent, Error> {
+    if options
+        .value("nrfiles", |text| value::count(text, 1, 1))
+        .is_err()
+    {
+        return Err(options.wrong("nrfiles", "each job works on one file here"));
+    }
+    let size = options.value("size", value::size)?;
+    let whole = options.value("filesize", value::size)?;
+    if let (Some(size), Some(whole)) = (size, whole)
+        && size != whole
+    {
+        return Err(options.wrong(
+            "filesize",
+            "it differs from size; write size for the file and io_size for what each job moves",
+        ));
+    }
+    let bytes = size.or(whole).filter(|bytes| *bytes > 0);
+    let Some(bytes) = bytes else {
+        return Err(options.wrong("size", "a job needs size=, the bytes of its file"));
+    };
+    let step = options.value("offset_increment", value::size)?.unwrap_or(0);
+    let named = options.find("filename");
+    if let Some(option) = named
+        && (option.value.contains(['/', ':']) || option.value.is_empty())
+    {
+        return Err(option.wrong("it is one name without directories: where to run is given on the command line, as the target"));
+    }
+    let (shared, region, bytes) = match (named, step) {
+        (_, 0) => (named.is_some(), Region::Whole, bytes),
+        (Some(_), step) if step == bytes => {
+            let all = bytes.checked_mul(workers);
+            let all =
+                all.ok_or_else(|| options.wrong("size", "all jobs together are too large"))?;
+            (true, Region::Part, all)
+        }
+        (Some(_), _) => {
+            return Err(options.wrong(
+                "offset_increment",
+                "it must equal size, so that each job has a part of its own",
+            ));
+        }
+        (None, _) => {
+            return Err(options.wrong(
+                "offset_increment",
+                "it needs filename=, a file that the jobs share",
+            ));
+        }
+    };
+    // fio lays out nothing for a job that only writes: its file grows.
+    let grows =
+        access.write && !access.read && !access.random && !options.flag("overwrite", false)?;
+    Ok(Extent {
+        file: named.map_or_else(
+            || options.0.name.replace(['/', ' '], "-"),
+            |o| o.value.clone(),
+        ),
+        shared,
+        bytes,
+        region,
+        made: if grows { Made::During } else { Made::Before },
+    })
+}
+
+fn depth(options: Options<'_>, notes: &mut Vec<String>) -> Result<u32, Error> {
+    let depth = options
+        .value("iodepth", |text| value::count(text, 1, MANY))?
+        .unwrap_or(1);
+    let engine = options.text("ioengine", "psync");
+    if SYNCHRONOUS.contains(&engine) {
+        if depth > 1 {
+            notes.push(format!("iodepth={depth} has no effect with ioengine={engine}, as in fio: one operation is in flight"));
+        }
+        return Ok(1);
+    }
+    if !ASYNCHRONOUS.contains(&engine) {
+        let known = [&SYNCHRONOUS[..], &ASYNCHRONOUS[..]].concat().join(", ");
+        return Err(options.wrong(
+            "ioengine",
+            &format!("known are {known}; the engine itself is chosen on the command line"),
+        ));
+    }
+    Ok(saturating_u32(depth))
+}
+
+fn offsets(
+    options: Options<'_>,
+    access: Access,
+    mix: &[Turn],
+    notes: &mut Vec<String>,
+) -> Result<Offsets, Error> {
+    if !access.random {
+        for name in ["random_distribution", "percentage_random"] {
+            if options.find(name).is_some() {
+                return Err(options.wrong(name, "it needs random access, such as rw=randread"));
+            }
+        }
+        let Some(gap) = access.number.filter(|gap| *gap > 0) else {
+            return Ok(Offsets::Sequential);
+        };
+        return match mix {
+            [one] => Ok(Offsets::Strided {
+                stride_bytes: u64::from(one.bytes) + gap,
+            }),
+            _ => Err(options.wrong("rw", "steps need one kind of access with one block size")),
+        };
+    }
+    if let Some(blocks) = access.number.filter(|blocks| *blocks > 1) {
+        return Ok(Offsets::Runs { blocks });
+    }
+    if let Some(percent) = options.value("percentage_random", |text| value::count(text, 0, 100))? {
+        match percent {
+            100 => {}
+            0 => return Ok(Offsets::Sequential),
+            _ if 100 % percent == 0 => {
+                let blocks = 100 / percent;
+                notes.push(format!("percentage_random={percent}: runs of exactly {blocks} blocks, where fio draws lengths with that mean"));
+                return Ok(Offsets::Runs { blocks });
+            }
+            _ => {
+                return Err(options.wrong(
+                    "percentage_random",
+                    "only shares that divide 100 can be said as runs of whole blocks",
+                ));
+            }
+        }
+    }
+    let text = options.text("random_distribution", "random");
+    let wrong = |reason: &str| Err(options.wrong("random_distribution", reason));
+    match text.split_once(':') {
+        None if text == "random" && options.flag("norandommap", false)? => Ok(Offsets::Uniform),
+        None if text == "random" => Ok(Offsets::Permutation),
+        Some(("zipf", theta)) => match value::positive(theta, 9.99) {
+            Ok(exponent) => Ok(Offsets::Zipf { exponent }),
+            Err(reason) => wrong(&format!("after zipf: {reason}")),
+        },
+        Some(("zoned", zones)) => match self::zones(zones) {
+            Ok(zones) => Ok(Offsets::Zones(zones)),
+            Err(reason) => wrong(&reason),
+        },
+        Some(("pareto" | "normal", _)) => wrong("it has no counterpart; use zipf: or zoned:"),
+        Some(("zoned_abs", _)) => wrong("write shares of the file, with zoned:"),
+        _ => wrong("known are random, zipf:EXPONENT and zoned:ACCESS/SIZE:…"),
+    }
+}
+
+fn zones(text: &str) -> Result<Vec<Zone>, String> {
+    if text.contains(',') {
+        return Err("zones by direction are not supported; write two jobs".into());
+    }
+    let mut zones = Vec::new();
+    for entry in text.split(':') {
+        let Some((access, size)) = entry.split_once('/') else {
+            return Err(format!(
+                "'{entry}' is no zone: write ACCESS/SIZE in percent"
+            ));
+        };
+        let percent = |text: &str| value::count(text.trim(), 0, 100);
+        zones.push((percent(access)?, percent(size)?));
+    }
+    let sum = |pick: fn(&(u64, u64)) -> u64| zones.iter().map(pick).sum::<u64>();
+    if sum(|zone| zone.0) != 100 || sum(|zone| zone.1) != 100 || zones.iter().any(|z| z.1 == 0) {
+        return Err(
+            "accesses and sizes of the zones must each add up to 100 percent, and no size may be 0"
+                .into(),
+        );
+    }
+    let zone = |(access, size): &(u64, u64)| Zone {
+        access: *access as f64,
+        size: *size as f64,
+    };
+    Ok(zones.iter().map(zone).collect())
+}
+
+/// Turns per second of one job for reads and writes, when the job mixes both and rates are told.
+fn rates(options: Options<'_>, access: Access) -> Result<Option<[f64; 2]>, Error> {
+    if !(access.read && access.write) {
+        return Ok(None);
+    }
+    for (name, unit) in [("rate_iops", false), ("rate", true)] {
+        let Some(option) = options.find(name) else {
+            continue;
+        };
+        let Some((read, write)) = option.value.split_once(',') else {
+            return Err(option
+                .wrong("a job that mixes reads and writes needs a rate for each, as READ,WRITE"));
+        };
+        if options
+            .find("rwmixread")
+            .or(options.find("rwmixwrite"))
+            .is_some()
+        {
+            return Err(option.wrong("the rates say the mix; take rwmixread and rwmixwrite out"));
+        }
+        let own = mix(options, access)?;
+        let rate = |text: &str, kind| -> Result<f64, Error> {
+            let number = value::size(text.trim()).map_err(|reason| option.wrong(reason))? as f64;
+            Ok(if unit {
+                ratio(number, mean_bytes(&own, Some(kind)))
+            } else {
+                number
+            })
+        };
+        let both = [rate(read, TurnKind::Read)?, rate(write, TurnKind::Write)?];
+        if both.iter().any(|per_s| *per_s <= 0.0) {
+            return Err(option.wrong("both rates are above 0"));
+        }
+        return Ok(Some(both));
+    }
+    Ok(None)
+}
+
+/// Mean bytes of a turn of this kind, or of all.
+fn mean_bytes(mix: &[Turn], kind: Option<TurnKind>) -> f64 {
+    let of = mix
+        .iter()
+        .filter(|turn| kind.is_none_or(|kind| turn.kind == kind));
+    let (sum, weight) = of.fold((0.0, 0.0), |(sum, weight), turn| {
+        (
+            sum + f64::from(turn.bytes) * turn.weight,
+            weight + turn.weight,
+        )
+    });
+    ratio(sum, weight)
+}
+
+fn pace(options: Options<'_>, access: Access, mix: &[Turn], workers: u64) -> Result<Pace, Error> {
+    let each_per_s = match rates(options, access)? {
+        Some(both) => Some(both.iter().sum()),
+        None => one_rate(options, access, mix)?,
+    };
+    let think = options
+        .value("thinktime", |text| value::time(text, Nanos(1_000)))?
+        .unwrap_or_default();
+    let every = options
+        .value("thinktime_blocks", |text| value::count(text, 1, 1 << 30))?
+        .unwrap_or(1);
+    let poisson = match options.text("rate_process", "linear") {
+        "linear" => false,
+        "poisson" => true,
+        _ => return Err(options.wrong("rate_process", "known are linear and poisson")),
+    };
+    let Some(each_per_s) = each_per_s else {
+        if poisson {
+            return Err(options.wrong("rate_process", "it needs rate_iops or rate"));
+        }
+        return Ok(Pace::Closed {
+            think,
+            every: saturating_u32(every),
+        });
+    };
+    if think > Nanos(0) {
+        return Err(options.wrong("thinktime", "a job with a rate has no think time here"));
+    }
+    let per_s = each_per_s * workers as f64;
+    Ok(Pace::Open(if poisson {
+        Arrival::Poisson { per_s }
+    } else {
+        Arrival::Paced { per_s }
+    }))
+}
+
+fn one_rate(options: Options<'_>, access: Access, mix: &[Turn]) -> Result<Option<f64>, Error> {
+    if options.find("rate").is_some() && options.find("rate_iops").is_some() {
+        return Err(options.wrong("rate", "there is a rate_iops too; keep one of them"));
+    }
+    let at = kinds(access).next().map_or(0, |(_, at)| at);
+    let read = |text: &str| {
+        let number = value::size(value::by_direction(text, at))?;
+        if number == 0 {
+            Err("it is above 0".to_owned())
+        } else {
+            Ok(number as f64)
+        }
+    };
+    let ops = options.value("rate_iops", read)?;
+    let bytes = options.value("rate", read)?;
+    Ok(ops.or(bytes.map(|bytes| ratio(bytes, mean_bytes(mix, None)))))
+}
+
+fn syncs(options: Options<'_>, notes: &mut Vec<String>) -> Result<Syncs, Error> {
+    let every = |name| options.value(name, |text| value::count(text, 0, u64::from(u32::MAX)));
+    let (fsync, fdatasync) = (
+        every("fsync")?.unwrap_or(0),
+        every("fdatasync")?.unwrap_or(0),
+    );
+    if fsync > 0 && fdatasync > 0 {
+        return Err(options.wrong("fdatasync", "there is an fsync too; keep one of them"));
+    }
+    let each_write = match options.text("sync", "0") {
+        "0" | "none" => false,
+        "dsync" => true,
+        "1" | "sync" => {
+            notes.push("sync=1: each write is durable with the data needed to find it (O_DSYNC), not with its times".into());
+            true
+        }
+        _ => return Err(options.wrong("sync", "known are none, sync and dsync")),
+    };
+    Ok(Syncs {
+        every: saturating_u32(fsync.max(fdatasync)),
+        with: if fdatasync > 0 {
+            SyncKind::Fdatasync
+        } else {
+            SyncKind::Fsync
+        },
+        each_write,
+    })
+}
+
+fn direct(options: Options<'_>) -> Result<bool, Error> {
+    let direct = options.flag("direct", false)?;
+    if options.find("buffered").is_some() && options.find("direct").is_some() {
+        return Err(options.wrong("buffered", "there is a direct= too; keep one of them"));
+    }
+    Ok(direct || !options.flag("buffered", true)?)
+}
+
+fn content(options: Options<'_>) -> Result<Content, Error> {
+    let share = |name| -> Result<f64, Error> {
+        let percent = options.value(name, |text| value::count(text, 0, 100))?;
+        Ok(percent.unwrap_or(0) as f64 / 100.0)
+    };
+    Ok(Content {
+        compressible: share("buffer_compress_percentage")?,
+        duplicate: share("dedupe_percentage")?,
+        date: false,
+    })
+}
+
+/// When a worker has done its work: fio ends a job after `io_size` (else `size`) bytes, as often
+/// as `loops` says, or after its time.
+fn work(options: Options<'_>, mix: &[Turn], runtime: Option<Nanos>) -> Result<Work, Error> {
+    if options.flag("time_based", false)? {
+        if runtime.is_none() {
+            return Err(options.wrong("time_based", "it needs runtime="));
+        }
+        return Ok(Work::Time);
+    }
+    let loops = options
+        .value("loops", |text| value::count(text, 1, 1 << 30))?
+        .unwrap_or(1);
+    let moved = options.value("io_size", value::size)?;
+    let size = options
+        .value("size", value::size)?
+        .or(options.value("filesize", value::size)?);
+    let one_size = mix.iter().all(|turn| turn.bytes == mix[0].bytes);
+    let plain = options.text("rw", "read").split_once(':').is_none();
+    if loops == 1 && moved.is_none() && one_size && plain {
+        return Ok(Work::Pass);
+    }
+    let bytes = moved.or(size).unwrap_or(0) as f64;
+    // Where sizes are mixed, as many turns as move these bytes on average.
+    let turns = ratio(bytes, mean_bytes(mix, None));
+    let turns = if one_size {
+        floor_u64(turns)
+    } else {
+        round_u64(turns)
+    };
+    Ok(Work::Each(turns.max(1).saturating_mul(loops)))
+}
