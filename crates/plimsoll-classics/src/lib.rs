@@ -10,6 +10,7 @@ mod basic;
 mod bonnie;
 mod error;
 pub mod fio;
+mod iozone;
 mod nearest;
 mod parts;
 mod settings;
@@ -38,7 +39,7 @@ pub struct Known {
 }
 
 /// Rooms of known workloads, in the order of lists.
-const ROOMS: &[&[Known]] = &[basic::KNOWN, bonnie::KNOWN];
+const ROOMS: &[&[Known]] = &[basic::KNOWN, bonnie::KNOWN, iozone::KNOWN];
 
 /// Every workload that is known by name.
 pub fn known() -> impl Iterator<Item = &'static Known> {
@@ -87,6 +88,7 @@ pub fn find(name: &str) -> Result<&'static Known, Error> {
 pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
     match classic.program.as_str() {
         bonnie::NAME => bonnie::text(classic, phases),
+        iozone::NAME => iozone::text(classic, phases),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 //! figures that their texts take from results.
 
 use plimsoll_core::comparison::Metric;
-use plimsoll_core::event::{OpStats, PhaseResult};
+use plimsoll_core::event::{OpStats, PhaseResult, WorkerResult};
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
@@ -90,11 +90,31 @@ pub(crate) fn done(stats: &OpStats, kind: Kind) -> f64 {
     stats.0.get(&kind).map_or(0.0, |kind| done(kind) as f64)
 }
 
+/// Time that a worker took for its counted work.
+pub(crate) fn elapsed(worker: &WorkerResult) -> Nanos {
+    worker.ended.since(worker.began)
+}
+
+/// Least and greatest of values; zeros when there are none.
+pub(crate) fn least_and_greatest(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let both = values.fold(None, |both, value| match both {
+        None => Some((value, value)),
+        Some((low, high)) => Some((value.min(low), value.max(high))),
+    });
+    both.unwrap_or_default()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use plimsoll_core::op::{Request, Sample};
 
     use super::*;
+
+    #[test]
+    fn the_least_and_greatest_of_nothing_are_zero() {
+        assert_eq!(least_and_greatest(std::iter::empty()), (0.0, 0.0));
+        assert_eq!(least_and_greatest([3.0, 1.0, 2.0].into_iter()), (1.0, 3.0));
+    }
 
     /// Statistics of operations: kind, how many, bytes of each, service time of each in
     /// microseconds.
@@ -132,6 +152,16 @@ pub(crate) mod tests {
             user_cpu_ns: 0,
             system_cpu_ns: 0,
             workers: Vec::new(),
+        }
+    }
+
+    /// What a worker did: when it began and ended in seconds, its operations and bytes.
+    pub(crate) fn worker(began: f64, ended: f64, ops: u64, bytes: u64) -> WorkerResult {
+        WorkerResult {
+            began: Nanos::from_secs_f64(began),
+            ended: Nanos::from_secs_f64(ended),
+            ops,
+            bytes,
         }
     }
 

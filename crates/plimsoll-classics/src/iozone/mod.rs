@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+//! iozone 3 in throughput mode: so many children, each with a file of its own, that all write,
+//! read or jump about at the same time until the first of them is through.
+
+mod text;
+
+pub(crate) use text::text;
+
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::offsets::Offsets;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{
+    Extent, Finish, Group, Made, Region, Syncs, Turn, TurnKind, Work,
+};
+use plimsoll_core::workload::series::Phase;
+
+use crate::Known;
+use crate::error::Error;
+use crate::parts::{block_phase, series, setting};
+use crate::settings::{Setting, Settings, Unit};
+
+/// Its name on the command line.
+pub(crate) const NAME: &str = "iozone";
+
+/// The most children of the original.
+const CHILDREN_MAX: u32 = 256;
+/// Largest record.
+const RECORD_MAX: u64 = 256 << 20;
+
+const SETTINGS: &[Setting] = &[
+    setting(
+        "i",
+        Unit::Text,
+        "0+1+2",
+        "tests: 0 write, 1 read, 2 random; several by + or again",
+    ),
+    setting(
+        "t",
+        Unit::Count,
+        "1",
+        "children, each with a file of its own",
+    ),
+    setting("s", Unit::Size(1024), "512", "size of each file, KiB"),
+    setting("r", Unit::Size(1024), "4", "size of a record, KiB"),
+    setting("e", Unit::Flag, "off", "count the fsync at the end"),
+    setting("c", Unit::Flag, "off", "count the close at the end"),
+    setting(
+        "o",
+        Unit::Flag,
+        "off",
+        "each write durable when it ends (O_SYNC)",
+    ),
+    setting("I", Unit::Flag, "off", "bypass the page cache (O_DIRECT)"),
+    setting(
+        "O",
+        Unit::Flag,
+        "off",
+        "tell records per second instead of kB/sec",
+    ),
+    setting("+n", Unit::Flag, "off", "no rewrite and no re-read"),
+    setting(
+        "x",
+        Unit::Flag,
+        "off",
+        "do not stop counting when the first child is through",
+    ),
+    setting(
+        "w",
+        Unit::Flag,
+        "off",
+        "allowed without effect: files live as long as their trial",
+    ),
+    setting(
+        "l",
+        Unit::Count,
+        "",
+        "refused: give the number of children with t",
+    ),
+    setting(
+        "u",
+        Unit::Count,
+        "",
+        "refused: give the number of children with t",
+    ),
+];
+
+pub(crate) const KNOWN: &[Known] = &[Known {
+    name: NAME,
+    about: "children with own files write, read and jump about together (iozone -t)",
+    settings: SETTINGS,
+    build,
+}];
+
+/// One kind of test that the report has a paragraph for.
+struct Test {
+    /// Name of the phase.
+    phase: &'static str,
+    /// What the report calls the children.
+    role: &'static str,
+    /// Number of the option `i` that asks for it.
+    number: u32,
+    /// Whether it repeats the one before.
+    is_repeat: bool,
+    kind: TurnKind,
+    is_random: bool,
+}
+
+const TESTS: [Test; 6] = [
+    test("write", "initial writers", 0, false, TurnKind::Write, false),
+    test("rewrite", "rewriters", 0, true, TurnKind::Write, false),
+    test("read", "readers", 1, false, TurnKind::Read, false),
+    test("reread", "re-readers", 1, true, TurnKind::Read, false),
+    test(
+        "random_read",
+        "random readers",
+        2,
+        false,
+        TurnKind::Read,
+        true,
+    ),
+    test(
+        "random_write",
+        "random writers",
+        2,
+        false,
+        TurnKind::Write,
+        true,
+    ),
+];
+
+const fn test(
+    phase: &'static str,
+    role: &'static str,
+    number: u32,
+    is_repeat: bool,
+    kind: TurnKind,
+    is_random: bool,
+) -> Test {
+    Test {
+        phase,
+        role,
+        number,
+        is_repeat,
+        kind,
+        is_random,
+    }
+}
+
+/// The settings, understood.
+struct Shape {
+    tests: Vec<&'static Test>,
+    children: u32,
+    record_bytes: u64,
+    /// Whole records.
+    file_bytes: u64,
+    is_in_ops: bool,
+}
+
+impl Shape {
+    fn read(settings: &Settings) -> Result<Self, Error> {
+        for name in ["l", "u"] {
+            if settings.is_given(name) {
+                let reason = "ranges are not played; give one number of children with t";
+                return Err(settings.wrong(name, settings.text(name), reason));
+            }
+        }
+        if settings.texts("t").len() > 1 {
+            let reason = "one workload has one number of children; give several workloads";
+            return Err(settings.wrong("t", &settings.texts("t").join(" "), reason));
+        }
+        let numbers = numbers(settings)?;
+        let has_repeats = !settings.flag("+n");
+        let wanted =
+            |test: &&Test| numbers.contains(&test.number) && (has_repeats || !test.is_repeat);
+        let record_bytes = settings.bytes_within("r", 1, RECORD_MAX)?;
+        let file_bytes = settings.bytes_within("s", record_bytes, 1 << 60)?;
+        if settings.flag("I") && !record_bytes.is_multiple_of(512) {
+            let reason = "direct I/O (I) needs a record of whole 512-byte sectors";
+            return Err(settings.wrong("r", settings.text("r"), reason));
+        }
+        Ok(Shape {
+            tests: TESTS.iter().filter(wanted).collect(),
+            children: settings.count_within("t", 1, CHILDREN_MAX)?,
+            record_bytes,
+            file_bytes: file_bytes - file_bytes % record_bytes,
+            is_in_ops: settings.flag("O"),
+        })
+    }
+}
+
+/// The tests asked for: `0`, `1`, `2` or several of them between plus signs.
+fn numbers(settings: &Settings) -> Result<Vec<u32>, Error> {
+    let mut numbers = Vec::new();
+    for text in settings.texts("i") {
+        for part in text.split('+') {
+            match part.trim().parse() {
+                Ok(number @ 0..=2) => numbers.push(number),
+                _ => {
+                    let reason = "tests are 0 (write), 1 (read) and 2 (random)";
+                    return Err(settings.wrong("i", text, reason));
+                }
+            }
+        }
+    }
+    Ok(numbers)
+}
+
+fn build(settings: &Settings) -> Result<Workload, Error> {
+    let shape = Shape::read(settings)?;
+    let phase = |(place, test): (usize, &&Test)| {
+        // Files that no test before wrote are laid out; in the original an earlier run left them.
+        let made = match (place, test.number) {
+            (0, 0) => Made::During,
+            (0, _) => Made::Before,
+            _ => Made::Earlier,
+        };
+        Phase {
+            stonewall: !settings.flag("x"),
+            ..block_phase(test.phase, vec![group(&shape, test, made, settings)])
+        }
+    };
+    let phases = shape.tests.iter().enumerate().map(phase).collect();
+    Ok(series(NAME, settings, phases))
+}
+
+fn group(shape: &Shape, test: &Test, made: Made, settings: &Settings) -> Group {
+    let finish = [
+        (settings.flag("e"), Finish::Fsync),
+        (settings.flag("c"), Finish::Close),
+    ];
+    Group {
+        name: "children".into(),
+        workers: shape.children,
+        extent: Extent {
+            file: "iozone".into(),
+            shared: false,
+            bytes: shape.file_bytes,
+            region: Region::Whole,
+            made,
+        },
+        mix: vec![Turn::of(test.kind, saturating_u32(shape.record_bytes))],
+        offsets: if test.is_random {
+            Offsets::Permutation
+        } else {
+            Offsets::Sequential
+        },
+        syncs: Syncs {
+            each_write: settings.flag("o"),
+            ..Syncs::default()
+        },
+        finish: finish
+            .into_iter()
+            .filter(|(on, _)| *on)
+            .map(|(_, op)| op)
+            .collect(),
+        direct: settings.flag("I"),
+        work: Work::Pass,
+        ..Group::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parts::tests::{built, groups, names, refused};
+
+    use super::*;
+
+    #[test]
+    fn tests_are_chosen_and_repeated_as_asked() {
+        for (given, expect) in [
+            (
+                &[][..],
+                &[
+                    "write",
+                    "rewrite",
+                    "read",
+                    "reread",
+                    "random_read",
+                    "random_write",
+                ][..],
+            ),
+            (
+                &[("+n", "on")],
+                &["write", "read", "random_read", "random_write"],
+            ),
+            (&[("i", "0")], &["write", "rewrite"]),
+            (
+                &[("i", "0"), ("i", "2"), ("+n", "on")],
+                &["write", "random_read", "random_write"],
+            ),
+            (
+                &[("i", "0+1"), ("w", "on")],
+                &["write", "rewrite", "read", "reread"],
+            ),
+            (&[("i", "1")], &["read", "reread"]),
+        ] {
+            assert_eq!(names(&built(NAME, given)), expect, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn each_test_does_its_work() {
+        use TurnKind::{Read, Write};
+        let series = built(NAME, &[("t", "4"), ("s", "1001"), ("r", "8k")]);
+        for (phase, kind, offsets, made) in [
+            ("write", Write, Offsets::Sequential, Made::During),
+            ("rewrite", Write, Offsets::Sequential, Made::Earlier),
+            ("read", Read, Offsets::Sequential, Made::Earlier),
+            ("reread", Read, Offsets::Sequential, Made::Earlier),
+            ("random_read", Read, Offsets::Permutation, Made::Earlier),
+            ("random_write", Write, Offsets::Permutation, Made::Earlier),
+        ] {
+            let [group] = groups(&series, phase) else {
+                panic!("{phase} has one group");
+            };
+            assert_eq!(group.mix, [Turn::of(kind, 8192)], "{phase}");
+            assert_eq!(
+                (group.offsets.clone(), group.extent.made),
+                (offsets, made),
+                "{phase}"
+            );
+            assert_eq!(
+                (group.workers, group.depth, group.work),
+                (4, 1, Work::Pass),
+                "{phase}"
+            );
+            // 1001 KiB hold 125 records of 8 KiB.
+            assert_eq!(
+                (group.extent.shared, group.extent.bytes),
+                (false, 1_024_000),
+                "{phase}"
+            );
+            assert!(group.finish.is_empty() && !group.direct, "{phase}");
+            assert!(!group.syncs.each_write, "{phase}");
+        }
+        assert!(series.phases.iter().all(|phase| phase.stonewall));
+    }
+
+    #[test]
+    fn flags_do_what_they_say() {
+        let all = [
+            ("e", "on"),
+            ("c", "on"),
+            ("o", "on"),
+            ("I", "on"),
+            ("x", "on"),
+            ("i", "1"),
+        ];
+        let series = built(NAME, &all);
+        let group = &groups(&series, "read")[0];
+        assert_eq!(group.finish, [Finish::Fsync, Finish::Close]);
+        assert!(group.syncs.each_write && group.direct);
+        assert!(!series.phases[0].stonewall);
+        assert_eq!(group.extent.made, Made::Before);
+        assert_eq!(
+            groups(&built(NAME, &[("c", "on")]), "write")[0].finish,
+            [Finish::Close]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        for (given, expect) in [
+            (&[("i", "3")][..], "0 (write), 1 (read) and 2 (random)"),
+            (&[("i", "0+x")], "'0+x'"),
+            (&[("l", "1"), ("u", "4")], "with t"),
+            (&[("t", "1"), ("t", "2")], "several workloads"),
+            (&[("t", "0")], "from 1 to 256"),
+            (&[("s", "2"), ("r", "4")], "set 's'"),
+            (&[("r", "100B"), ("I", "on")], "512-byte sectors"),
+        ] {
+            let error = refused(NAME, given);
+            assert!(error.contains(expect), "{given:?}: {error}");
+        }
+    }
+}

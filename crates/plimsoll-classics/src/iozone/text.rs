@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results as iozone 3 prints them in throughput mode, by its definitions: the children's own
+//! rates added up, and all data against the time of the parent.
+
+use std::fmt::Write as _;
+
+use plimsoll_core::event::{PhaseResult, WorkerResult};
+use plimsoll_core::num::ratio;
+use plimsoll_core::workload::series::Classic;
+
+use super::{NAME, SETTINGS, Shape, Test};
+use crate::parts::{KIB, elapsed, find, least_and_greatest, per_second};
+use crate::settings::Settings;
+
+/// A paragraph for each test; `None` when a phase is missing or tells nothing of its workers.
+pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
+    let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
+    let shape = Shape::read(&settings).ok()?;
+    let (file_kib, record_kib) = (kib(shape.file_bytes), kib(shape.record_bytes));
+    let (count, es) = (shape.children, if shape.children == 1 { "" } else { "es" });
+    let mut out = String::new();
+    let _ = writeln!(out, "\tRecord Size {record_kib} kB");
+    let _ = writeln!(out, "\tFile size set to {file_kib} kB");
+    let _ = writeln!(out, "\tThroughput test with {count} process{es}");
+    let _ = writeln!(
+        out,
+        "\tEach process writes a {file_kib} kByte file in {record_kib} kByte records"
+    );
+    for test in &shape.tests {
+        let phase = find(phases, test.phase)?;
+        if phase.workers.is_empty() {
+            return None;
+        }
+        out.push('\n');
+        paragraph(&mut out, &shape, test, phase);
+    }
+    Some(out)
+}
+
+/// Whole KiB without decimals, others as they are.
+fn kib(bytes: u64) -> String {
+    format!("{}", bytes as f64 / KIB)
+}
+
+fn paragraph(out: &mut String, shape: &Shape, test: &Test, phase: &PhaseResult) {
+    let unit = if shape.is_in_ops { "ops" } else { "kB" };
+    let counted = |worker: &WorkerResult| match shape.is_in_ops {
+        true => worker.ops as f64,
+        false => worker.bytes as f64 / KIB,
+    };
+    let amounts: Vec<f64> = phase.workers.iter().map(counted).collect();
+    let with_own_time = amounts.iter().zip(&phase.workers);
+    let rates: Vec<f64> = with_own_time
+        .map(|(amount, worker)| per_second(*amount, elapsed(worker)))
+        .collect();
+    let children: f64 = rates.iter().sum();
+    let parent = per_second(amounts.iter().sum(), phase.wall);
+    let (slowest, fastest) = least_and_greatest(rates.iter().copied());
+    let (least, _) = least_and_greatest(amounts.iter().copied());
+    let of = format!("throughput for {:2} {} ", rates.len(), test.role);
+    // The original sets the shortest name off by a second tab.
+    let tabs = if test.role == "readers" { "\t\t" } else { "\t" };
+    let average = ratio(children, rates.len() as f64);
+    let fairness = fairness(&rates);
+    let _ = write!(
+        out,
+        "\tChildren see {of}{tabs}= {children:10.2} {unit}/sec\n\
+         \tParent sees {of}{tabs}= {parent:10.2} {unit}/sec\n\
+         \tMin throughput per process \t\t\t= {slowest:10.2} {unit}/sec\n\
+         \tMax throughput per process \t\t\t= {fastest:10.2} {unit}/sec\n\
+         \tAvg throughput per process \t\t\t= {average:10.2} {unit}/sec\n\
+         \tMin xfer \t\t\t\t\t= {least:10.2} {unit}\n\
+         \tPlimsoll: fairness (Jain's index) \t\t= {fairness:10.4}\n"
+    );
+}
+
+/// Jain's index of fairness (Jain, Chiu, Hawe 1984): 1 when all rates are alike, `1/n` when one
+/// has everything, 0 when nothing was done.
+fn fairness(rates: &[f64]) -> f64 {
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    ratio(sum * sum, rates.len() as f64 * squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parts::tests::{built, result, worker};
+
+    use super::*;
+
+    fn text_of(given: &[(&str, &str)], phases: &[PhaseResult]) -> Option<String> {
+        crate::text(&built(NAME, given).classic?, phases)
+    }
+
+    /// Two children: 1000 KiB in 1 s, 500 KiB in 2 s; the parent waited 2.5 s.
+    fn phase(name: &str) -> PhaseResult {
+        let mut phase = result(name, 2.5, &[]);
+        phase.workers = vec![
+            worker(0.0, 1.0, 250, 1000 << 10),
+            worker(0.25, 2.25, 125, 500 << 10),
+        ];
+        phase
+    }
+
+    /// Value and unit behind the equals sign of the line that begins with these words.
+    fn field<'a>(text: &'a str, words: &str) -> Vec<&'a str> {
+        let line = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(words));
+        let (_, value) = line.and_then(|line| line.split_once('=')).unwrap();
+        value.split_whitespace().collect()
+    }
+
+    #[test]
+    fn figures_follow_the_definitions_of_the_original() {
+        let phases = [phase("read")];
+        for (options, unit, expect) in [
+            (
+                &[("i", "1"), ("+n", "on"), ("t", "2")][..],
+                "kB",
+                [1250.0, 600.0, 250.0, 1000.0, 625.0, 500.0],
+            ),
+            (
+                &[("i", "1"), ("+n", "on"), ("t", "2"), ("O", "on")],
+                "ops",
+                [312.5, 150.0, 62.5, 250.0, 156.25, 125.0],
+            ),
+        ] {
+            let text = text_of(options, &phases).unwrap();
+            for (words, value, per) in [
+                ("Children see throughput for  2 readers", expect[0], "/sec"),
+                ("Parent sees throughput for  2 readers", expect[1], "/sec"),
+                ("Min throughput per process", expect[2], "/sec"),
+                ("Max throughput per process", expect[3], "/sec"),
+                ("Avg throughput per process", expect[4], "/sec"),
+                ("Min xfer", expect[5], ""),
+            ] {
+                let unit = format!("{unit}{per}");
+                assert_eq!(
+                    field(&text, words),
+                    [format!("{value:.2}"), unit],
+                    "{words}"
+                );
+            }
+            // (1250)^2 / (2 * (1000^2 + 250^2))
+            assert_eq!(field(&text, "Plimsoll: fairness"), ["0.7353"]);
+        }
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_original() {
+        let given = [("i", "0"), ("+n", "on"), ("t", "2"), ("s", "1000")];
+        let text = text_of(&given, &[phase("write")]).unwrap();
+        let expect = "\
+\tRecord Size 4 kB
+\tFile size set to 1000 kB
+\tThroughput test with 2 processes
+\tEach process writes a 1000 kByte file in 4 kByte records
+
+\tChildren see throughput for  2 initial writers \t=    1250.00 kB/sec
+\tParent sees throughput for  2 initial writers \t=     600.00 kB/sec
+\tMin throughput per process \t\t\t=     250.00 kB/sec
+\tMax throughput per process \t\t\t=    1000.00 kB/sec
+\tAvg throughput per process \t\t\t=     625.00 kB/sec
+\tMin xfer \t\t\t\t\t=     500.00 kB
+\tPlimsoll: fairness (Jain's index) \t\t=     0.7353
+";
+        assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn results_that_are_not_whole_give_no_text() {
+        let given = [("i", "0"), ("t", "2")];
+        assert!(text_of(&given, &[phase("write")]).is_none());
+        assert!(text_of(&given, &[phase("write"), phase("rewrite")]).is_some());
+        assert!(text_of(&given, &[phase("write"), result("rewrite", 1.0, &[])]).is_none());
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_small_for_one_who_has_all() {
+        for (rates, expect) in [
+            (&[5.0, 5.0, 5.0][..], 1.0),
+            (&[9.0, 0.0, 0.0, 0.0], 0.25),
+            (&[0.0, 0.0], 0.0),
+        ] {
+            assert!((fairness(rates) - expect).abs() < 1e-12, "{rates:?}");
+        }
+    }
+}
