@@ -3,8 +3,8 @@
 //!
 //! An engine has a fixed number of slots. A slot is free, or holds exactly one operation from
 //! [`Engine::queue`] until [`Engine::reap`] gives it back; its buffer belongs to the engine all
-//! the time and may be touched from outside only while the slot is free. Engines know no clock
-//! and draw no random numbers.
+//! the time and may be touched from outside only while the slot is free. Engines of real targets
+//! know no clock and draw no random numbers; those of tests and simulations do.
 
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::rng::{Rng, Seed};

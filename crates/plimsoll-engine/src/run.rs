@@ -184,7 +184,7 @@ impl Prepared {
         match &self.ground {
             Ground::Sim(disk) => {
                 let clock = SimClock::new();
-                let mut engine = disk.engine(wanted, clock.clone());
+                let mut engine = disk.engine(wanted, clock.clone(), options.seed);
                 let name = engine.describe();
                 let stage = Stage {
                     engine: &mut engine,

@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 
 use plimsoll_core::num::round_u64;
 use plimsoll_core::op::Request;
+use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 
 use crate::clock::{Clock, SimClock};
@@ -19,12 +20,25 @@ use crate::null::pretended_bytes;
 /// A simulated disk for the command line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimDisk {
-    /// Time every operation takes at least.
+    /// Mean time of every operation, apart from the bytes it moves.
     pub service: Nanos,
     /// Nanoseconds more per byte moved.
     pub ns_per_byte: f64,
     /// Operations served at the same time, at least 1.
     pub servers: u32,
+    /// How service times spread around that mean.
+    pub law: Law,
+}
+
+/// How service times spread around their mean. With Poisson arrivals and one server the response
+/// times of both are known: M/D/1 and M/M/1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Law {
+    /// Not at all.
+    #[default]
+    Constant,
+    /// Exponentially.
+    Exponential,
 }
 
 impl Default for SimDisk {
@@ -34,23 +48,34 @@ impl Default for SimDisk {
             service: Nanos(100_000),
             ns_per_byte: 1.0,
             servers: 4,
+            law: Law::Constant,
         }
     }
 }
 
 impl SimDisk {
-    /// How long `request` occupies a server.
+    /// How long `request` occupies a server on average.
     #[must_use]
     pub fn service_of(&self, request: &Request) -> Nanos {
         let moving = pretended_bytes(request) as f64 * self.ns_per_byte;
         self.service + Nanos(round_u64(moving))
     }
 
-    /// The engine of this disk, on `clock`.
+    /// The engine of this disk, on `clock`; service times that spread are drawn from `seed`.
     #[must_use]
-    pub fn engine(self, slots: u32, clock: SimClock) -> Sim<impl FnMut(Nanos, &Request) -> Nanos> {
+    pub fn engine(
+        self,
+        slots: u32,
+        clock: SimClock,
+        seed: Seed,
+    ) -> Sim<impl FnMut(Nanos, &Request) -> Nanos> {
+        let mut rng = Rng::new(seed.derive("service", 0));
         Sim::new(slots, self.servers, clock, move |_, request: &Request| {
-            self.service_of(request)
+            let mean = self.service_of(request);
+            match self.law {
+                Law::Constant => mean,
+                Law::Exponential => Nanos(round_u64(rng.exponential(mean.0 as f64))),
+            }
         })
     }
 }

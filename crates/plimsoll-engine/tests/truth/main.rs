@@ -2,7 +2,9 @@
 //! The tool held against disks whose truth is known.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod freeze;
 
 use std::sync::atomic::AtomicBool;
 
@@ -162,6 +164,7 @@ fn a_closed_loop_does_what_its_depth_and_the_servers_allow() {
         service: Nanos(MS),
         ns_per_byte: 0.0,
         servers: 4,
+        ..SimDisk::default()
     };
     let options = RunOptions {
         length: Nanos(5_000 * MS),
@@ -192,6 +195,7 @@ fn the_slowest_last_operation_does_not_stretch_a_closed_loop() {
         service: Nanos(3_000 * MS),
         ns_per_byte: 0.0,
         servers: 1,
+        ..SimDisk::default()
     };
     let options = RunOptions {
         length: Nanos(4_000 * MS),
@@ -217,6 +221,7 @@ fn what_ends_just_behind_the_end_is_in_the_last_interval() {
         service: Nanos(3 * MS),
         ns_per_byte: 0.0,
         servers: 4,
+        ..SimDisk::default()
     };
     for (length, n_intervals) in [(1_000, 1), (2_000, 2), (2_010, 2), (2_100, 3)] {
         let options = RunOptions {

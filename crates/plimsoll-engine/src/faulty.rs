@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An engine that does wrong by plan: what the tool makes of failing storage is tested on it.
+//!
+//! It wraps another engine and lets everything through but what the plan names: stalls, errors,
+//! short transfers, calls that are interrupted, a full disk, and storage that lies: it says that
+//! it did what it did not do. All chance comes from one seed. Rules name kinds the wrapped engine
+//! has.
+
+use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use rustix::io::Errno;
+
+use crate::clock::Clock;
+use crate::engine::{Completion, Engine, Unsupported};
+use crate::error::Error;
+use crate::null::pretended_bytes;
+
+/// What goes wrong.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// Times at which nothing ends.
+    pub stalls: Vec<Stall>,
+    /// Operations that go wrong; the first rule that fits decides.
+    pub rules: Vec<Rule>,
+    /// Share of the calls that return at once with nothing handed over, as after a signal
+    /// (`EINTR`) or a shortage in the kernel (`EAGAIN`), 0..1.
+    pub interrupted: f64,
+    /// Bytes that can be written; then writes fail with `ENOSPC`. `None`: as many as you like.
+    pub space_bytes: Option<u64>,
+}
+
+/// A time in which nothing ends. What would have ended ends behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// When it begins, on the run's clock.
+    pub from: Nanos,
+    /// How long it lasts.
+    pub length: Nanos,
+}
+
+/// Which operations go wrong, and how.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// Their kind.
+    pub kind: Kind,
+    /// Which of that kind.
+    pub when: When,
+    /// What happens to them.
+    pub harm: Harm,
+}
+
+/// Which operations of a kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum When {
+    /// The n-th, from 1.
+    Nth(u64),
+    /// Every n-th.
+    Every(u64),
+    /// Each with this probability.
+    Share(f64),
+}
+
+/// What happens to an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Harm {
+    /// It fails with this number of the system, and nothing moves.
+    Errno(i32),
+    /// Half of it is done, and said to be.
+    Short,
+    /// Nothing is done, success is said: a lost write, or a read that moves nothing.
+    Lost,
+    /// Half of it is done, success is said.
+    Torn,
+    /// It is done at the place behind it, within the first so many bytes, and success is said.
+    Misplaced {
+        /// Where places begin again from 0.
+        within_bytes: u64,
+    },
+    /// One bit of what is written is another.
+    Corrupt,
+}
+
+/// Passes on what the plan does not harm.
+pub struct Faulty<C> {
+    inner: Box<dyn Engine>,
+    clock: C,
+    plan: Plan,
+    rng: Rng,
+    /// Operations so far, by kind.
+    seen: [u64; Kind::ALL.len()],
+    written_bytes: u64,
+    n_harmed: u64,
+    /// Bytes to claim for a slot whose operation was cut, instead of those that moved.
+    claims: Vec<Option<u64>>,
+    /// Ended, and not yet given back.
+    held: Vec<Completion>,
+}
+
+impl<C> std::fmt::Debug for Faulty<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (plan, n_harmed) = (&self.plan, self.n_harmed);
+        write!(f, "Faulty({plan:?}, {n_harmed} harmed)")
+    }
+}
+
+impl<C: Clock> Faulty<C> {
+    /// `inner` with the faults of `plan`, at times of `clock`.
+    #[must_use]
+    pub fn new(inner: Box<dyn Engine>, clock: C, plan: Plan, seed: Seed) -> Self {
+        let slots = inner.slots() as usize;
+        Faulty {
+            inner,
+            clock,
+            plan,
+            rng: Rng::new(seed.derive("faults", 0)),
+            seen: [0; Kind::ALL.len()],
+            written_bytes: 0,
+            n_harmed: 0,
+            claims: vec![None; slots],
+            held: Vec::with_capacity(slots),
+        }
+    }
+
+    /// Operations that were harmed so far. Stalls and interrupted calls harm none.
+    #[must_use]
+    pub fn n_harmed(&self) -> u64 {
+        self.n_harmed
+    }
+
+    /// The end of the stall that `now` lies in.
+    fn stalled_until(&self, now: Nanos) -> Option<Nanos> {
+        let stall = |stall: &&Stall| stall.from <= now && now < stall.from + stall.length;
+        let found = self.plan.stalls.iter().find(stall);
+        found.map(|stall| stall.from + stall.length)
+    }
+
+    fn harm_of(&mut self, request: &Request) -> Option<Harm> {
+        let seen = &mut self.seen[request.kind.index()];
+        *seen += 1;
+        let seen = *seen;
+        for rule in self.plan.rules.iter().filter(|r| r.kind == request.kind) {
+            let hit = match rule.when {
+                When::Nth(n) => seen == n,
+                When::Every(n) => seen.is_multiple_of(n.max(1)),
+                When::Share(share) => self.rng.unit() < share,
+            };
+            if hit {
+                return Some(rule.harm);
+            }
+        }
+        let room = self.plan.space_bytes.filter(|_| request.kind.is_write())?;
+        self.written_bytes += u64::from(request.len);
+        let full = self.written_bytes > room;
+        full.then_some(Harm::Errno(Errno::NOSPC.raw_os_error()))
+    }
+
+    fn end(&mut self, slot: u32, result: Result<u64, i32>) {
+        self.held.push(Completion { slot, result });
+    }
+}
+
+impl<C: Clock> Engine for Faulty<C> {
+    fn describe(&self) -> String {
+        format!("{}, faulty by plan", self.inner.describe())
+    }
+
+    fn slots(&self) -> u32 {
+        self.inner.slots()
+    }
+
+    fn moves_data(&self) -> bool {
+        self.inner.moves_data()
+    }
+
+    fn helper_threads(&self) -> Vec<u32> {
+        self.inner.helper_threads()
+    }
+
+    fn has_kernel_threads(&self) -> bool {
+        self.inner.has_kernel_threads()
+    }
+
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.inner.buffer(slot)
+    }
+
+    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Unsupported> {
+        let Some(harm) = self.harm_of(request) else {
+            return self.inner.queue(slot, request);
+        };
+        self.n_harmed += 1;
+        let whole = pretended_bytes(request);
+        let mut changed = *request;
+        match harm {
+            Harm::Errno(errno) => {
+                self.end(slot, Err(errno));
+                return Ok(());
+            }
+            Harm::Lost => {
+                self.end(slot, Ok(whole));
+                return Ok(());
+            }
+            Harm::Short => changed.len /= 2,
+            Harm::Torn => {
+                changed.len /= 2;
+                self.claims[slot as usize] = Some(whole);
+            }
+            Harm::Misplaced { within_bytes } => {
+                changed.offset = (request.offset + whole) % within_bytes.max(1);
+            }
+            Harm::Corrupt => {
+                let bytes = self.inner.buffer(slot);
+                // Somewhere in the middle, so that neither end is special.
+                if let Some(byte) = bytes.get_mut(request.len as usize / 2 + 188) {
+                    *byte ^= 1;
+                }
+            }
+        }
+        self.inner.queue(slot, &changed)
+    }
+
+    fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+        if self.plan.interrupted > 0.0 && self.rng.unit() < self.plan.interrupted {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let wait = match self.stalled_until(now) {
+            Some(until) => wait.map(|time| time.min(until.since(now))),
+            None if self.held.is_empty() => wait,
+            None => None,
+        };
+        self.inner.enter(wait)
+    }
+
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        let before = self.held.len();
+        self.inner.reap(&mut self.held);
+        for completion in &mut self.held[before..] {
+            if let Some(claim) = self.claims[completion.slot as usize].take() {
+                completion.result = completion.result.map(|_| claim);
+            }
+        }
+        if self.stalled_until(self.clock.now()).is_none() {
+            done.append(&mut self.held);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The driver keeps its books right whatever a target does: every operation handed over is counted
+//! once, as ended or as given up, and a stall shows in full.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_core::event::OpStats;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::SimDisk;
+use plimsoll_engine::clock::{Clock, SimClock};
+use plimsoll_engine::drive::{DriveEnd, Limits, drive};
+use plimsoll_engine::engine::Engine;
+use plimsoll_engine::faulty::{Faulty, Harm, Plan, Rule, Stall, When};
+use plimsoll_engine::pool::Pool;
+use plimsoll_engine::recorder::Recorder;
+use plimsoll_engine::source::{Next, Source};
+use plimsoll_engine::sync::Sync;
+use plimsoll_engine::sys::clock::HostClock;
+use plimsoll_engine::sys::uring::Uring;
+use plimsoll_engine::target::Target;
+
+const MS: u64 = 1_000_000;
+const LEN: u32 = 4096;
+const BLOCKS: u64 = 64;
+const EIO: i32 = 5;
+
+/// Reads and writes, so many, one after the other in every slot; or due at a fixed pace.
+struct Counted {
+    left: u64,
+    gap: Nanos,
+    due: Nanos,
+    rng: Rng,
+    handed_over: u64,
+    completed: u64,
+}
+
+impl Counted {
+    fn new(ops: u64, gap: Nanos) -> Self {
+        Counted {
+            left: ops,
+            gap,
+            due: Nanos(0),
+            rng: Rng::new(Seed(9)),
+            handed_over: 0,
+            completed: 0,
+        }
+    }
+}
+
+impl Source for Counted {
+    fn next(&mut self, now: Nanos, _: u32) -> Result<Next, plimsoll_engine::Error> {
+        if self.left == 0 {
+            return Ok(Next::End);
+        }
+        self.left -= 1;
+        let paced = self.gap > Nanos(0);
+        let intended_at = if paced { self.due } else { now };
+        self.due = self.due + self.gap;
+        let is_read = self.rng.unit() < 0.5;
+        Ok(Next::Request(Request {
+            kind: if is_read { Kind::Read } else { Kind::Write },
+            file: 0,
+            offset: self.rng.below(BLOCKS) * u64::from(LEN),
+            len: LEN,
+            intended_at,
+        }))
+    }
+
+    fn handed_over(&mut self, _: &Request, _: Nanos) {
+        self.handed_over += 1;
+    }
+
+    fn completed(&mut self, _: u32, _: &Sample) {
+        self.completed += 1;
+    }
+
+    fn left_before(&mut self, time: Nanos) -> u64 {
+        let due = (0..self.left).take_while(|n| self.due + Nanos(n * self.gap.0) < time);
+        due.count() as u64
+    }
+}
+
+fn rules(list: &[(Kind, When, Harm)]) -> Plan {
+    let rule = |(kind, when, harm): &(Kind, When, Harm)| Rule {
+        kind: *kind,
+        when: *when,
+        harm: *harm,
+    };
+    Plan {
+        rules: list.iter().map(rule).collect(),
+        ..Plan::default()
+    }
+}
+
+/// Every fault that an engine can show, and whether it shows as failed operations.
+fn plans() -> Vec<(&'static str, Plan, bool)> {
+    let stall = |from, length| Stall {
+        from: Nanos(from * MS),
+        length: Nanos(length * MS),
+    };
+    let both = |when, harm| rules(&[(Kind::Read, when, harm), (Kind::Write, when, harm)]);
+    vec![
+        ("nothing", Plan::default(), false),
+        (
+            "stalls",
+            Plan {
+                stalls: vec![stall(1, 30), stall(40, 5)],
+                ..Plan::default()
+            },
+            false,
+        ),
+        (
+            "interrupted calls",
+            Plan {
+                interrupted: 0.4,
+                ..Plan::default()
+            },
+            false,
+        ),
+        ("an error", both(When::Nth(7), Harm::Errno(EIO)), true),
+        ("errors", both(When::Share(0.2), Harm::Errno(EIO)), true),
+        ("short transfers", both(When::Every(5), Harm::Short), true),
+        ("lost operations", both(When::Every(5), Harm::Lost), false),
+        (
+            "everything at once",
+            Plan {
+                stalls: vec![stall(2, 20)],
+                interrupted: 0.3,
+                ..both(When::Share(0.3), Harm::Errno(EIO))
+            },
+            true,
+        ),
+        (
+            "a full disk",
+            Plan {
+                space_bytes: Some(100 * u64::from(LEN)),
+                ..Plan::default()
+            },
+            true,
+        ),
+    ]
+}
+
+struct Books {
+    source: Counted,
+    stats: OpStats,
+    end: DriveEnd,
+    n_harmed: u64,
+}
+
+fn run<C: Clock + Clone>(
+    inner: Box<dyn Engine>,
+    clock: &C,
+    plan: &Plan,
+    mut source: Counted,
+    deadline: Nanos,
+) -> Books {
+    let mut engine = Faulty::new(inner, clock.clone(), plan.clone(), Seed(4));
+    let mut recorder = Recorder::new(Nanos(0), ());
+    let limits = Limits {
+        deadline,
+        spin: false,
+    };
+    let stop = AtomicBool::new(false);
+    let end = drive(
+        &mut engine,
+        clock,
+        &mut source,
+        &mut recorder,
+        limits,
+        &stop,
+    )
+    .unwrap();
+    let mut stats = OpStats::default();
+    recorder.tally.merge_into(&mut stats);
+    Books {
+        source,
+        stats,
+        end,
+        n_harmed: engine.n_harmed(),
+    }
+}
+
+fn check(name: &str, ops: u64, fails: bool, books: &Books) {
+    let Books { source, stats, .. } = books;
+    assert_eq!(source.handed_over, ops, "{name}");
+    assert_eq!(source.completed, ops, "{name}: all came back");
+    assert_eq!(stats.ops(), ops, "{name}: each is recorded once");
+    let failed = if fails { books.n_harmed } else { 0 };
+    assert_eq!(stats.errors(), failed, "{name}: {}", books.n_harmed);
+    assert_eq!(stats.bytes(), (ops - failed) * u64::from(LEN), "{name}");
+    assert_eq!(books.end.not_submitted, 0, "{name}");
+}
+
+#[test]
+fn the_books_are_right_with_every_fault_in_virtual_time() {
+    for (name, plan, fails) in plans() {
+        for (slots, gap) in [(1, Nanos(0)), (16, Nanos(0)), (16, Nanos(50_000))] {
+            let clock = SimClock::new();
+            let inner = SimDisk::default().engine(slots, clock.clone(), Seed(1));
+            let source = Counted::new(1_000, gap);
+            let books = run(Box::new(inner), &clock, &plan, source, Nanos::MAX);
+            check(name, 1_000, fails, &books);
+            let harms = !plan.rules.is_empty() || plan.space_bytes.is_some();
+            assert_eq!(
+                books.n_harmed > 0,
+                harms,
+                "{name}: the plan was carried out"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_books_are_right_with_every_fault_on_real_engines() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    std::fs::write(&path, vec![1; 64 * LEN as usize]).unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.read(true).write(true).open(&path).unwrap();
+    let file = Arc::new(std::os::fd::OwnedFd::from(file));
+    let engine = |which: u32| -> Option<Box<dyn Engine>> {
+        let target = Target::File(Arc::clone(&file));
+        match which {
+            0 => Some(Box::new(Sync::new(target, LEN, Seed(1)))),
+            1 => Some(Box::new(
+                Pool::new(Arc::clone(&file), 4, LEN, Seed(1)).unwrap(),
+            )),
+            _ => match Uring::new(Arc::clone(&file), 16, LEN, Seed(1)) {
+                Ok(engine) => Some(Box::new(engine)),
+                Err(error) => {
+                    let mut screen = std::io::stderr();
+                    writeln!(screen, "SKIPPED: io_uring is not available here: {error}").unwrap();
+                    None
+                }
+            },
+        }
+    };
+    for (name, plan, fails) in plans() {
+        for inner in (0..3).filter_map(engine) {
+            let name = format!("{name} on {}", inner.describe());
+            let source = Counted::new(300, Nanos(0));
+            let books = run(inner, &HostClock::start(), &plan, source, Nanos::MAX);
+            check(&name, 300, fails, &books);
+        }
+    }
+}
+
+#[test]
+fn what_never_comes_back_is_given_up_and_counted_as_failed() {
+    let clock = SimClock::new();
+    let inner = SimDisk::default().engine(8, clock.clone(), Seed(1));
+    let plan = Plan {
+        stalls: vec![Stall {
+            from: Nanos(50 * MS),
+            length: Nanos::MAX,
+        }],
+        ..Plan::default()
+    };
+    let source = Counted::new(1_000, Nanos(MS));
+    let books = run(Box::new(inner), &clock, &plan, source, Nanos(2_000 * MS));
+    let Books { source, stats, .. } = &books;
+    let given_up = source.handed_over - source.completed;
+    assert_eq!(given_up, 8, "as many as there are slots");
+    assert_eq!(stats.ops(), source.handed_over);
+    assert_eq!(stats.errors(), given_up);
+    assert_eq!(source.handed_over + books.end.not_submitted, 1_000);
+}
+
+#[test]
+fn a_frozen_target_shows_in_the_99th_percentile_of_the_response() {
+    // 1,000 a second for 10 s, nothing ends from 4 s to 6 s: of 10,000 operations 2,000 wait, those
+    // that came first 2 s. The hundredth longest waits 2 s - 100 ms.
+    let plan = Plan {
+        stalls: vec![Stall {
+            from: Nanos(4_000 * MS),
+            length: Nanos(2_000 * MS),
+        }],
+        ..Plan::default()
+    };
+    for slots in [1, 32, 4096] {
+        let clock = SimClock::new();
+        let inner = SimDisk::default().engine(slots, clock.clone(), Seed(1));
+        let source = Counted::new(10_000, Nanos(MS));
+        let books = run(Box::new(inner), &clock, &plan, source, Nanos::MAX);
+        let response = books.stats.response();
+        assert_eq!(response.count(), 10_000);
+        let p99_s = response.quantile_ns(0.99) as f64 / 1e9;
+        // However few were in flight: what was due and could not be handed over counts too.
+        assert!((p99_s / 1.9 - 1.0).abs() < 0.05, "{slots}: {p99_s}");
+        let stalled = response.buckets().filter(|(upper, _)| *upper > 10 * MS);
+        let stalled: u64 = stalled.map(|(_, count)| count).sum();
+        // With one slot the backlog takes its time too: 2,000 / (1 - 0.104).
+        let expect = if slots == 1 { 2_232 } else { 2_000 };
+        assert!(stalled.abs_diff(expect) < 60, "{slots}: {stalled}");
+    }
+}
