@@ -14,6 +14,7 @@ mod iozone;
 mod nearest;
 mod parts;
 mod settings;
+mod sgpdd;
 mod words;
 
 pub use error::Error;
@@ -39,7 +40,7 @@ pub struct Known {
 }
 
 /// Rooms of known workloads, in the order of lists.
-const ROOMS: &[&[Known]] = &[basic::KNOWN, bonnie::KNOWN, iozone::KNOWN];
+const ROOMS: &[&[Known]] = &[basic::KNOWN, bonnie::KNOWN, iozone::KNOWN, sgpdd::KNOWN];
 
 /// Every workload that is known by name.
 pub fn known() -> impl Iterator<Item = &'static Known> {
@@ -89,6 +90,7 @@ pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
     match classic.program.as_str() {
         bonnie::NAME => bonnie::text(classic, phases),
         iozone::NAME => iozone::text(classic, phases),
+        sgpdd::NAME => sgpdd::text(classic, phases),
         _ => None,
     }
 }

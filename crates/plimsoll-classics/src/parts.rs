@@ -12,10 +12,13 @@ use plimsoll_core::workload::files::FileLoop;
 use plimsoll_core::workload::series::{Body, Classic, Phase};
 use plimsoll_core::workload::{Series, Workload};
 
+use crate::error::Error;
 use crate::settings::{Setting, Settings, Unit};
 
 /// Bytes of a KiB, as a divisor of rates.
 pub(crate) const KIB: f64 = 1024.0;
+/// Bytes of a MiB, as a divisor of rates.
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 /// A setting on one line.
 pub(crate) const fn setting(
@@ -69,6 +72,26 @@ fn phase(name: &str, body: Body, metric: Metric) -> Phase {
     }
 }
 
+/// Values from the first to the last, each twice the one before: the sweep of the surveys.
+pub(crate) fn doubling(low: u32, high: u32) -> impl Iterator<Item = u32> {
+    let next = |value: &u32| value.checked_mul(2);
+    std::iter::successors(Some(low), next).take_while(move |value| *value <= high)
+}
+
+/// The words of a list setting: given again and again, between plus signs or between spaces.
+///
+/// # Errors
+/// When there are none.
+pub(crate) fn words<'a>(settings: &'a Settings, name: &str) -> Result<Vec<&'a str>, Error> {
+    let texts = settings.texts(name).into_iter();
+    let words = texts.flat_map(|text| text.split(|c: char| c == '+' || c.is_whitespace()));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        return Err(settings.wrong(name, settings.text(name), "it names nothing"));
+    }
+    Ok(words)
+}
+
 /// The result of the phase of this name.
 pub(crate) fn find<'a>(phases: &'a [PhaseResult], name: &str) -> Option<&'a PhaseResult> {
     phases.iter().find(|phase| phase.name == name)
@@ -110,8 +133,17 @@ pub(crate) mod tests {
 
     use super::*;
 
+    /// A sweep, and what has no values.
     #[test]
-    fn the_least_and_greatest_of_nothing_are_zero() {
+    fn sweeps_double_and_nothing_gives_zero() {
+        for (low, high, expect) in [
+            (1, 8, vec![1, 2, 4, 8]),
+            (3, 13, vec![3, 6, 12]),
+            (4, 2, vec![]),
+            (u32::MAX, u32::MAX, vec![u32::MAX]),
+        ] {
+            assert_eq!(doubling(low, high).collect::<Vec<_>>(), expect);
+        }
         assert_eq!(least_and_greatest(std::iter::empty()), (0.0, 0.0));
         assert_eq!(least_and_greatest([3.0, 1.0, 2.0].into_iter()), (1.0, 3.0));
     }

@@ -16,7 +16,7 @@ use plimsoll_core::workload::series::Phase;
 
 use crate::Known;
 use crate::error::Error;
-use crate::parts::{block_phase, series, setting};
+use crate::parts::{block_phase, series, setting, words};
 use crate::settings::{Setting, Settings, Unit};
 
 /// Its name on the command line.
@@ -188,21 +188,15 @@ impl Shape {
     }
 }
 
-/// The tests asked for: `0`, `1`, `2` or several of them between plus signs.
+/// The tests asked for.
 fn numbers(settings: &Settings) -> Result<Vec<u32>, Error> {
-    let mut numbers = Vec::new();
-    for text in settings.texts("i") {
-        for part in text.split('+') {
-            match part.trim().parse() {
-                Ok(number @ 0..=2) => numbers.push(number),
-                _ => {
-                    let reason = "tests are 0 (write), 1 (read) and 2 (random)";
-                    return Err(settings.wrong("i", text, reason));
-                }
-            }
-        }
-    }
-    Ok(numbers)
+    let number = |word| match word {
+        "0" => Ok(0),
+        "1" => Ok(1),
+        "2" => Ok(2),
+        _ => Err(settings.wrong("i", word, "tests are 0 (write), 1 (read) and 2 (random)")),
+    };
+    words(settings, "i")?.into_iter().map(number).collect()
 }
 
 fn build(settings: &Settings) -> Result<Workload, Error> {
@@ -362,7 +356,8 @@ mod tests {
     fn what_cannot_be_is_named() {
         for (given, expect) in [
             (&[("i", "3")][..], "0 (write), 1 (read) and 2 (random)"),
-            (&[("i", "0+x")], "'0+x'"),
+            (&[("i", "0+x")], "'x'"),
+            (&[("i", "+")], "names nothing"),
             (&[("l", "1"), ("u", "4")], "with t"),
             (&[("t", "1"), ("t", "2")], "several workloads"),
             (&[("t", "0")], "from 1 to 256"),
