@@ -15,6 +15,7 @@ mod nearest;
 mod parts;
 mod settings;
 mod sgpdd;
+mod surveys;
 mod words;
 
 pub use error::Error;
@@ -40,7 +41,13 @@ pub struct Known {
 }
 
 /// Rooms of known workloads, in the order of lists.
-const ROOMS: &[&[Known]] = &[basic::KNOWN, bonnie::KNOWN, iozone::KNOWN, sgpdd::KNOWN];
+const ROOMS: &[&[Known]] = &[
+    basic::KNOWN,
+    bonnie::KNOWN,
+    iozone::KNOWN,
+    sgpdd::KNOWN,
+    surveys::KNOWN,
+];
 
 /// Every workload that is known by name.
 pub fn known() -> impl Iterator<Item = &'static Known> {
@@ -91,6 +98,6 @@ pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
         bonnie::NAME => bonnie::text(classic, phases),
         iozone::NAME => iozone::text(classic, phases),
         sgpdd::NAME => sgpdd::text(classic, phases),
-        _ => None,
+        _ => surveys::text(classic, phases),
     }
 }

@@ -92,6 +92,12 @@ pub(crate) fn words<'a>(settings: &'a Settings, name: &str) -> Result<Vec<&'a st
     Ok(words)
 }
 
+/// Ends a line of a text without the blanks before its end.
+pub(crate) fn end_line(out: &mut String) {
+    out.truncate(out.trim_end_matches(' ').len());
+    out.push('\n');
+}
+
 /// The result of the phase of this name.
 pub(crate) fn find<'a>(phases: &'a [PhaseResult], name: &str) -> Option<&'a PhaseResult> {
     phases.iter().find(|phase| phase.name == name)

@@ -10,7 +10,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::series::Classic;
 
 use super::{CHUNK, NAME, SEEKERS, SEEKS, SETTINGS, Shape};
-use crate::parts::{KIB, bytes, done, find, per_second};
+use crate::parts::{KIB, bytes, done, end_line, find, per_second};
 use crate::settings::Settings;
 
 /// A phase that is over sooner gives no number.
@@ -262,11 +262,6 @@ fn longest_row(out: &mut String, figures: &[Option<Figure>]) {
         let _ = write!(out, "{longest:>10}");
     }
     end_line(out);
-}
-
-fn end_line(out: &mut String) {
-    out.truncate(out.trim_end_matches(' ').len());
-    out.push('\n');
 }
 
 /// The 50 fields of format 1.98, in the order of bonnie++'s own readers.

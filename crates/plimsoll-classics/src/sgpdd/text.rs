@@ -8,7 +8,7 @@ use plimsoll_core::event::PhaseResult;
 use plimsoll_core::workload::series::Classic;
 
 use super::{Cell, KIB, NAME, SETTINGS, Shape};
-use crate::parts::{MIB, elapsed, find, least_and_greatest, per_second};
+use crate::parts::{MIB, elapsed, end_line, find, least_and_greatest, per_second};
 use crate::settings::Settings;
 
 /// What was measured in one cell by one action, MiB/s.
@@ -51,11 +51,6 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
         end_line(&mut before);
     }
     Some(format!("{now}\n{before}"))
-}
-
-fn end_line(out: &mut String) {
-    out.truncate(out.trim_end_matches(' ').len());
-    out.push('\n');
 }
 
 impl Figure {
