@@ -12,6 +12,7 @@ mod error;
 pub mod fio;
 mod iozone;
 mod nearest;
+pub mod originals;
 mod parts;
 mod settings;
 mod sgpdd;

@@ -78,6 +78,31 @@ impl Histogram {
         self.max_ns = self.max_ns.max(value.0);
     }
 
+    /// A histogram that another program made: values (in ns) with their counts, and the exact sum,
+    /// smallest and largest value where it told them.
+    #[must_use]
+    pub fn from_counts(
+        counts: impl IntoIterator<Item = (u64, u64)>,
+        sum_ns: u64,
+        min_ns: u64,
+        max_ns: u64,
+    ) -> Self {
+        let mut histogram = Histogram::new();
+        let mut room = u64::MAX;
+        for (value_ns, count) in counts {
+            // Counts come from files: together they must not pass what can be counted.
+            let count = count.min(room);
+            room -= count;
+            histogram.counts[index(value_ns)] += count;
+        }
+        if room < u64::MAX {
+            histogram.sum_ns = sum_ns;
+            histogram.min_ns = min_ns.min(max_ns);
+            histogram.max_ns = max_ns;
+        }
+        histogram
+    }
+
     /// Adds all values of `other`: the histogram of both together.
     pub fn merge(&mut self, other: &Histogram) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
@@ -282,6 +307,16 @@ mod tests {
                 .to_string()
                 .contains("9999")
         );
+    }
+
+    #[test]
+    fn counts_of_another_program_become_a_histogram() {
+        let histogram = Histogram::from_counts([(100, 3), (5_000, 1)], 5_310, 90, 5_050);
+        assert_eq!(histogram.count(), 4);
+        assert!((histogram.mean_ns() - 1_327.5).abs() < 1e-9);
+        assert_eq!((histogram.min_ns(), histogram.max_ns()), (90, 5_050));
+        assert_eq!(histogram.quantile_ns(0.5), 100);
+        assert_eq!(Histogram::from_counts([], 1, 2, 3), Histogram::new());
     }
 
     #[test]

@@ -26,11 +26,27 @@ pub struct Command {
     /// What reports call it.
     pub name: String,
     /// Program and arguments. `{dir}` stands for the directory on the target (which is also where
-    /// the command runs), `{tmp}` for one that is not on the target.
+    /// the command runs), `{tmp}` for one that is not on the target and goes after the trial,
+    /// `{cache}` for one that stays, `{here}` for the one this program was started in, `{user}` for
+    /// the number of the user, `{plimsoll}` for this program.
     pub argv: Vec<String>,
     /// How its output is read.
     #[serde(default)]
     pub output: Output,
+    /// Bytes it moves, where they are known: then it is compared on its throughput, else on its
+    /// time.
+    #[serde(default)]
+    pub moves: Option<Moves>,
+}
+
+/// What a command moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moves {
+    /// So many bytes to the target.
+    To(u64),
+    /// So many bytes from the target.
+    From(u64),
 }
 
 /// What is read from the output of a command.

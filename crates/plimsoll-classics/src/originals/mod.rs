@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The original programs as engines: they are run on the target, timed, and their output is read.
+//! The same readers take in results that someone kept.
+
+mod read;
+mod split;
+
+pub use read::{Format, Reading, read};
+
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::commands::{Command, Commands, Output};
+
+use crate::error::Error;
+
+/// What may stand before the colon, and what comes after it.
+pub const PREFIXES: [(&str, &str); 5] = [
+    ("fio", "fio:FILE runs a job file with fio"),
+    (
+        "bonnie++",
+        "bonnie++:ARGS runs bonnie++ with these arguments",
+    ),
+    ("iozone", "iozone:ARGS runs iozone with these arguments"),
+    (
+        "filebench",
+        "filebench:FILE runs a workload file with filebench",
+    ),
+    (
+        "cmd",
+        "cmd:COMMAND runs a command line with sh and takes its time",
+    ),
+];
+
+/// The workload that `PREFIX:REST` stands for.
+///
+/// # Errors
+/// When the prefix is not known, or the arguments hold something that is set here.
+pub fn workload(prefix: &str, rest: &str) -> Result<Workload, Error> {
+    let wrong = |reason: &str| Error::Shape {
+        workload: format!("{prefix}:{rest}"),
+        reason: reason.into(),
+    };
+    let words = split::words(rest).map_err(|reason| wrong(&reason))?;
+    if words.is_empty() {
+        return Err(wrong("nothing stands after the colon"));
+    }
+    let (argv, output) = match prefix {
+        "fio" => (fio(&words).map_err(|reason| wrong(&reason))?, Output::Fio),
+        "bonnie++" => (
+            bonnie(&words).map_err(|reason| wrong(&reason))?,
+            Output::Bonnie,
+        ),
+        "iozone" => (
+            iozone(words).map_err(|reason| wrong(&reason))?,
+            Output::Iozone,
+        ),
+        "filebench" => match &words[..] {
+            [file] => return Ok(filebench(&format!("{prefix}:{rest}"), file)),
+            _ => return Err(wrong("filebench takes one workload file")),
+        },
+        "cmd" => (
+            vec!["sh".into(), "-c".into(), rest.trim().into()],
+            Output::Time,
+        ),
+        _ => {
+            let known: Vec<&str> = PREFIXES.iter().map(|(name, _)| *name).collect();
+            return Err(wrong(&format!("known are {}", known.join(", "))));
+        }
+    };
+    Ok(Workload::Commands(Commands {
+        name: format!("{prefix}:{}", rest.trim()),
+        prepare: Vec::new(),
+        phases: vec![command(prefix, argv, output)],
+        data_bytes: 0,
+    }))
+}
+
+/// A command whose output says what it moved.
+fn command(name: &str, argv: Vec<String>, output: Output) -> Command {
+    Command {
+        name: name.into(),
+        argv,
+        output,
+        moves: None,
+    }
+}
+
+/// Files are named from where the user stands, but the program runs on the target.
+fn from_here(file: &str) -> String {
+    if file.starts_with('/') {
+        file.into()
+    } else {
+        format!("{{here}}/{file}")
+    }
+}
+
+fn fio(words: &[String]) -> Result<Vec<String>, String> {
+    let set_here = [
+        "--directory",
+        "--output-format",
+        "--output",
+        "--client",
+        "--server",
+        "--daemonize",
+    ];
+    let mut argv = ["fio", "--directory={dir}", "--output-format=json+"]
+        .map(String::from)
+        .to_vec();
+    for word in words {
+        let name = word.split('=').next().unwrap_or_default();
+        if set_here.contains(&name) {
+            return Err(format!("{name} is set by plimsoll; take it out"));
+        }
+        argv.push(if word.starts_with('-') {
+            word.clone()
+        } else {
+            from_here(word)
+        });
+    }
+    Ok(argv)
+}
+
+fn bonnie(words: &[String]) -> Result<Vec<String>, String> {
+    let mut argv = ["bonnie++", "-d", "{dir}", "-q"].map(String::from).to_vec();
+    for word in words {
+        if word.starts_with("-d") {
+            return Err("-d is the target, which is given on the command line of plimsoll".into());
+        }
+        if word.starts_with("-x") {
+            return Err("-x repeats inside a trial; repeat with --blocks instead".into());
+        }
+    }
+    // As root it refuses to run without a user.
+    if !words.iter().any(|word| word.starts_with("-u")) {
+        argv.extend(["-u".into(), "{user}".into()]);
+    }
+    argv.extend(words.iter().cloned());
+    Ok(argv)
+}
+
+fn iozone(words: Vec<String>) -> Result<Vec<String>, String> {
+    let throughput = ["-t", "-l", "-u"];
+    if !words
+        .iter()
+        .any(|word| throughput.iter().any(|option| word.starts_with(option)))
+    {
+        return Err(
+            "only its throughput report is read: add -t and the number of processes".into(),
+        );
+    }
+    Ok(std::iter::once("iozone".to_owned()).chain(words).collect())
+}
+
+/// Its workload files say where to run themselves: the line that does is set to the target.
+fn filebench(name: &str, file: &str) -> Workload {
+    const SET_DIRECTORY: &str = "awk -v dir=\"$1\" '/^[ \\t]*set[ \\t]+\\$dir[ \\t]*=/ { print \"set $dir=\" dir; next } { print }' \"$2\" > \"$3\"";
+    let job = "{tmp}/workload.f";
+    let prepare = ["sh", "-c", SET_DIRECTORY, "sh", "{dir}"]
+        .map(String::from)
+        .to_vec();
+    let prepare = [prepare, vec![from_here(file), job.into()]].concat();
+    let run = ["filebench", "-f", job].map(String::from).to_vec();
+    Workload::Commands(Commands {
+        name: name.into(),
+        prepare: vec![command("set the directory", prepare, Output::Time)],
+        phases: vec![command("filebench", run, Output::Filebench)],
+        data_bytes: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_commands_on_the_target() {
+        for (prefix, rest, expect) in [
+            (
+                "fio",
+                "a.fio",
+                "fio --directory={dir} --output-format=json+ {here}/a.fio",
+            ),
+            (
+                "fio",
+                "/x/a.fio --runtime=5",
+                "fio --directory={dir} --output-format=json+ /x/a.fio --runtime=5",
+            ),
+            (
+                "bonnie++",
+                "-s 16 -r 4",
+                "bonnie++ -d {dir} -q -u {user} -s 16 -r 4",
+            ),
+            ("bonnie++", "-u nobody", "bonnie++ -d {dir} -q -u nobody"),
+            ("iozone", "-i 0 -t 2", "iozone -i 0 -t 2"),
+            ("cmd", " tar xf 'a b' ", "sh -c tar xf 'a b'"),
+            ("filebench", "v.f", "filebench -f {tmp}/workload.f"),
+        ] {
+            let Workload::Commands(commands) = workload(prefix, rest).unwrap() else {
+                panic!("programs are commands");
+            };
+            assert_eq!(commands.phases[0].argv.join(" "), expect);
+        }
+    }
+
+    #[test]
+    fn what_is_set_here_or_not_known_is_refused() {
+        for (prefix, rest, word) in [
+            ("fio", "", "nothing"),
+            ("fio", "a.fio --directory=/x", "--directory"),
+            ("bonnie++", "-d /x", "-d"),
+            ("bonnie++", "-x 3", "--blocks"),
+            ("iozone", "-a", "-t"),
+            ("filebench", "a b", "one workload file"),
+            ("cmd", "echo 'open", "quote"),
+            ("dbench", "4", "known are"),
+        ] {
+            let error = workload(prefix, rest).unwrap_err().to_string();
+            assert!(error.contains(word), "{prefix}:{rest}: {error}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! fio's JSON, version 3.x. Warnings may stand before each document; several documents may follow
+//! each other. With `json+` the buckets of the completion times become our histogram: fio counts
+//! from the hand-over, which is a service time. Only in a closed loop is it the response time, too:
+//! fio never knows when an operation was due.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::num::{ratio, round_u64};
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::Reading;
+
+const DIRECTIONS: [(&str, Kind); 3] = [
+    ("read", Kind::Read),
+    ("write", Kind::Write),
+    ("trim", Kind::Discard),
+];
+/// Options that make fio an open loop.
+const RATES: [&str; 2] = ["rate", "rate_iops"];
+
+pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
+    let mut readings = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text[at..].find('{') {
+        at += found;
+        let mut documents = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        let document = match documents.next() {
+            Some(Ok(document)) => document,
+            Some(Err(error)) => {
+                let line = text[..at].matches('\n').count() + error.line();
+                return Err(format!(
+                    "line {line}: it is no whole JSON document ({error})"
+                ));
+            }
+            None => break,
+        };
+        at += documents.byte_offset();
+        readings.push(run(&document)?);
+    }
+    Ok(readings)
+}
+
+fn run(document: &Value) -> Result<Reading, String> {
+    let version = document["fio version"]
+        .as_str()
+        .ok_or("it has no 'fio version'")?;
+    let global = &document["global options"];
+    // With `--client` the jobs carry the names of their hosts.
+    let jobs = ["jobs", "client_stats"]
+        .iter()
+        .find_map(|key| document[*key].as_array());
+    let jobs = jobs.ok_or("it has no list of jobs")?;
+    let mut reading = Reading::default();
+    for job in jobs.iter().filter(|job| job["jobname"] != "All clients") {
+        if let Some(host) = job["hostname"].as_str() {
+            reading.host = host.into();
+        }
+        one(job, global, version, &mut reading)?;
+    }
+    if reading.phases.is_empty() {
+        return Err("none of its jobs has moved anything".into());
+    }
+    Ok(reading)
+}
+
+fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Result<(), String> {
+    let name = job["jobname"]
+        .as_str()
+        .ok_or("one of its jobs has no name")?;
+    let is_set = |list: &Value| RATES.iter().any(|option| list.get(option).is_some());
+    let is_open = is_set(&job["job options"]) || is_set(global);
+    if is_open {
+        reading.note(format!("job '{name}' had a rate: fio counts from when it got to an operation, not from when it was due, so there is no response time"));
+    }
+    let error = job["error"].as_i64().unwrap_or(0);
+    if error != 0 {
+        reading.note(format!("job '{name}' ended with error {error}"));
+    }
+    let ran = |direction: &&(&str, Kind)| job[direction.0]["total_ios"].as_u64().unwrap_or(0) > 0;
+    let ran: Vec<&(&str, Kind)> = DIRECTIONS.iter().filter(ran).collect();
+    let all: f64 = ran
+        .iter()
+        .map(|(direction, _)| figure(&job[*direction], "total_ios"))
+        .sum();
+    for (direction, kind) in &ran {
+        let told = &job[*direction];
+        if told.get("lat_ns").or(told.get("clat_ns")).is_none() {
+            return Err(format!(
+                "job '{name}' has no times in nanoseconds: {version} is older than fio 3.0, which is not read"
+            ));
+        }
+        let ops = figure(told, "total_ios");
+        let mut stats = OpStats::default();
+        stats.0.insert(*kind, kind_stats(told, error, is_open));
+        if *kind == Kind::Write && job["sync"]["total_ios"].as_u64().unwrap_or(0) > 0 {
+            let syncs = kind_stats(&job["sync"], 0, is_open);
+            if syncs.ops() > 0 {
+                stats.0.insert(Kind::Fsync, syncs);
+            }
+        }
+        // A job's CPU is one figure; each direction has its share of the operations.
+        let cpu = |key| {
+            let percent = figure(job, key) * figure(job, "job_runtime") * 1e6 / 100.0;
+            round_u64(percent * ratio(ops, all))
+        };
+        reading.add(PhaseResult {
+            name: if ran.len() == 1 {
+                name.into()
+            } else {
+                format!("{name}: {direction}")
+            },
+            metric: Metric::OpsPerSecond,
+            value: figure(told, "iops"),
+            wall: Nanos(round_u64(figure(told, "runtime") * 1e6)),
+            stats,
+            user_cpu_ns: cpu("usr_cpu"),
+            system_cpu_ns: cpu("sys_cpu"),
+            workers: Vec::new(),
+        });
+    }
+    Ok(())
+}
+
+fn kind_stats(told: &Value, error: i64, is_open: bool) -> KindStats {
+    let bins = ["clat_ns", "lat_ns"]
+        .iter()
+        .find(|key| told[**key]["bins"].is_object());
+    let service = bins.map_or_else(Histogram::new, |key| histogram(&told[*key]));
+    KindStats {
+        bytes: round_u64(figure(told, "io_bytes")),
+        errors: u64::from(error != 0),
+        response: if is_open {
+            Histogram::new()
+        } else {
+            service.clone()
+        },
+        service,
+        lag: Histogram::new(),
+    }
+}
+
+fn histogram(times: &Value) -> Histogram {
+    let bins: BTreeMap<u64, u64> = times["bins"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(value, count)| Some((value.parse().ok()?, count.as_u64()?)))
+        .collect();
+    let sum = figure(times, "mean") * figure(times, "N");
+    let (min, max) = (figure(times, "min"), figure(times, "max"));
+    Histogram::from_counts(bins, round_u64(sum), round_u64(min), round_u64(max))
+}
+
+/// A number that is finite and not negative, else 0.
+fn figure(value: &Value, key: &str) -> f64 {
+    value[key]
+        .as_f64()
+        .filter(|number| number.is_finite() && *number >= 0.0)
+        .unwrap_or(0.0)
+}
+
+impl Reading {
+    fn note(&mut self, text: String) {
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    /// Adds a result. Without `group_reporting` each of the `numjobs` of a job is told by itself
+    /// under one name: together they are one.
+    fn add(&mut self, new: PhaseResult) {
+        let Some(old) = self.phases.iter_mut().find(|phase| phase.name == new.name) else {
+            self.phases.push(new);
+            return;
+        };
+        old.value += new.value;
+        old.wall = old.wall.max(new.wall);
+        old.stats.merge(&new.stats);
+        old.user_cpu_ns = old.user_cpu_ns.saturating_add(new.user_cpu_ns);
+        old.system_cpu_ns = old.system_cpu_ns.saturating_add(new.system_cpu_ns);
+    }
+}

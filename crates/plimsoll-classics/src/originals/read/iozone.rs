@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! iozone's throughput report: `Children see throughput for 4 readers = 123.45 kB/sec`. The value
+//! is the sum over the children of what each moved in its own time; the parent's, which also
+//! counts the wait for the last of them, is a result of its own.
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::op::Kind;
+
+use super::{Rate, Reading, number};
+
+pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
+    let mut readings: Vec<Reading> = Vec::new();
+    for (line, text) in (1usize..).zip(text.lines()) {
+        let Some((who, rest)) = text.split_once("throughput for") else {
+            continue;
+        };
+        let rate = rate(who.trim(), rest).ok_or_else(|| {
+            format!(
+                "line {line}: '{}' has no rate in kB/sec, MB/sec or ops/sec",
+                text.trim()
+            )
+        })?;
+        let again = |reading: &Reading| reading.phases.iter().any(|phase| phase.name == rate.name);
+        match readings.last_mut() {
+            Some(last) if !again(last) => last.phases.push(rate.result()),
+            // The same test with as many processes: the next run.
+            _ => readings.push(Reading {
+                phases: vec![rate.result()],
+                ..Reading::default()
+            }),
+        }
+    }
+    Ok(readings)
+}
+
+fn rate(who: &str, rest: &str) -> Option<Rate> {
+    let (role, value) = rest.split_once('=')?;
+    let role = role.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut words = value.split_whitespace();
+    let per_s = number(words.next()?)?;
+    let unit = words.next()?.to_ascii_lowercase();
+    let (metric, factor) = match unit.strip_suffix("/sec")? {
+        "kb" => (Metric::BytesPerSecond, 1024.0),
+        "mb" => (Metric::BytesPerSecond, f64::from(1 << 20)),
+        "gb" => (Metric::BytesPerSecond, f64::from(1 << 30)),
+        "ops" => (Metric::OpsPerSecond, 1.0),
+        _ => return None,
+    };
+    let name = match who {
+        "Parent sees" => format!("{role} (parent)"),
+        _ => role.clone(),
+    };
+    let kind = if role.contains("read") {
+        Kind::Read
+    } else {
+        Kind::Write
+    };
+    Some(Rate {
+        name,
+        metric,
+        per_s: per_s * factor,
+        amount: 0.0,
+        kind,
+    })
+}

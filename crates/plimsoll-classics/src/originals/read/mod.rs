@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Outputs of the original programs as results of phases.
+//!
+//! The readers key on words and units, not on columns: versions differ in their spacing. What an
+//! output does not tell (most tell no distribution) stays empty.
+
+mod bonnie;
+mod filebench;
+mod fio;
+mod iozone;
+mod sgpdd;
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
+use plimsoll_core::num::{ratio, round_u64};
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::commands::Output;
+
+use crate::error::Error;
+
+/// Largest output that is read.
+const BYTES_MAX: usize = 256 << 20;
+/// Most phases of one reading.
+const PHASES_MAX: usize = 100_000;
+
+/// Whose output a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// fio 3.x, `--output-format=json` or `json+`.
+    Fio,
+    /// bonnie++, CSV of version 1.96 to 1.98.
+    Bonnie,
+    /// iozone, the report of its throughput mode.
+    Iozone,
+    /// filebench 1.4 and 1.5, `IO Summary` and the lines per operation.
+    Filebench,
+    /// sgpdd-survey of Lustre's I/O kit, the summary in its present or its older form.
+    Sgpdd,
+}
+
+impl Format {
+    /// All, in the order of help texts.
+    pub const ALL: [Format; 5] = [
+        Format::Fio,
+        Format::Bonnie,
+        Format::Iozone,
+        Format::Filebench,
+        Format::Sgpdd,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Fio => "fio",
+            Format::Bonnie => "bonnie",
+            Format::Iozone => "iozone",
+            Format::Filebench => "filebench",
+            Format::Sgpdd => "sgpdd",
+        }
+    }
+
+    /// The program it comes from.
+    #[must_use]
+    pub fn program(self) -> &'static str {
+        match self {
+            Format::Bonnie => "bonnie++",
+            Format::Sgpdd => "sgpdd-survey",
+            other => other.name(),
+        }
+    }
+
+    /// The format that a command's output has; `None` where only its time is taken.
+    #[must_use]
+    pub fn of(output: Output) -> Option<Format> {
+        match output {
+            Output::Time => None,
+            Output::Fio => Some(Format::Fio),
+            Output::Bonnie => Some(Format::Bonnie),
+            Output::Iozone => Some(Format::Iozone),
+            Output::Filebench => Some(Format::Filebench),
+        }
+    }
+
+    /// The format that a text looks like.
+    #[must_use]
+    pub fn guess(text: &str) -> Option<Format> {
+        let any = |test: fn(&str) -> bool| text.lines().any(test);
+        if text.contains("\"fio version\"") {
+            Some(Format::Fio)
+        } else if any(bonnie::is_result) {
+            Some(Format::Bonnie)
+        } else if any(|line| line.contains("throughput for")) {
+            Some(Format::Iozone)
+        } else if any(|line| line.contains("IO Summary")) {
+            Some(Format::Filebench)
+        } else if any(sgpdd::is_result) {
+            Some(Format::Sgpdd)
+        } else {
+            None
+        }
+    }
+}
+
+/// What one run of a program told.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    /// Its results, at least one.
+    pub phases: Vec<PhaseResult>,
+    /// The machine it ran on, as it calls it; empty when it does not say.
+    pub host: String,
+    /// What a reader of the results should know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Reads an output; runs that follow each other in one text come one by one.
+///
+/// # Errors
+/// When there is no result in it, or a line or value is damaged; with the line where there is one.
+pub fn read(format: Format, text: &str) -> Result<Vec<Reading>, Error> {
+    let wrong = |reason: String| Error::Output {
+        program: format.program().into(),
+        reason,
+    };
+    if text.len() > BYTES_MAX {
+        return Err(wrong("it is longer than 256 MiB".into()));
+    }
+    let readings = match format {
+        Format::Fio => fio::read(text),
+        Format::Bonnie => bonnie::read(text),
+        Format::Iozone => iozone::read(text),
+        Format::Filebench => filebench::read(text),
+        Format::Sgpdd => sgpdd::read(text),
+    };
+    let readings = readings.map_err(wrong)?;
+    if readings
+        .iter()
+        .any(|reading| reading.phases.len() > PHASES_MAX)
+    {
+        return Err(wrong(format!("it has more than {PHASES_MAX} results")));
+    }
+    if readings.is_empty() || readings.iter().any(|reading| reading.phases.is_empty()) {
+        return Err(wrong("there is no result in it".into()));
+    }
+    Ok(readings)
+}
+
+/// A result of which only the rate, and perhaps the amount, is known.
+#[derive(Debug, Clone)]
+struct Rate {
+    name: String,
+    metric: Metric,
+    /// Per second.
+    per_s: f64,
+    /// What was done in all, in units of the rate; 0 when it is not told.
+    amount: f64,
+    /// Direction of the bytes.
+    kind: Kind,
+}
+
+impl Rate {
+    fn result(self) -> PhaseResult {
+        let wall = Nanos::from_secs_f64(ratio(self.amount, self.per_s));
+        let mut stats = OpStats::default();
+        if self.metric == Metric::BytesPerSecond && self.amount > 0.0 {
+            let bytes = round_u64(self.amount);
+            stats.0.insert(
+                self.kind,
+                KindStats {
+                    bytes,
+                    ..KindStats::default()
+                },
+            );
+        }
+        PhaseResult {
+            name: self.name,
+            metric: self.metric,
+            value: self.per_s,
+            wall,
+            stats,
+            user_cpu_ns: 0,
+            system_cpu_ns: 0,
+            workers: Vec::new(),
+        }
+    }
+}
+
+/// A finite number that is not negative.
+fn number(text: &str) -> Option<f64> {
+    text.parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite() && *value >= 0.0 && *value < 1e18)
+}
+
+/// The number before `unit`, written together with it or as the word before.
+fn before(words: &[&str], unit: &str) -> Option<f64> {
+    words.iter().enumerate().find_map(|(at, word)| {
+        let joined = word.strip_suffix(unit)?;
+        if joined.is_empty() {
+            number(words.get(at.checked_sub(1)?)?)
+        } else {
+            number(joined)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

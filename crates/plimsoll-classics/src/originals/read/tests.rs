@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Texts as the programs print them (shortened), and what is read from them.
+
+use super::*;
+
+fn told(text: &str) -> Vec<Vec<(String, Metric, f64)>> {
+    let format = Format::guess(text).expect("the text looks like one of the formats");
+    let phases = |reading: Reading| {
+        let one = |phase: PhaseResult| (phase.name, phase.metric, phase.value);
+        reading.phases.into_iter().map(one).collect()
+    };
+    read(format, text)
+        .unwrap()
+        .into_iter()
+        .map(phases)
+        .collect()
+}
+
+fn figures(text: &str) -> Vec<(String, f64)> {
+    let first = told(text).swap_remove(0);
+    first
+        .into_iter()
+        .map(|(name, _, value)| (name, value))
+        .collect()
+}
+
+fn named(list: &[(&str, f64)]) -> Vec<(String, f64)> {
+    list.iter()
+        .map(|(name, value)| ((*name).to_owned(), *value))
+        .collect()
+}
+
+const FIO: &str = r#"note: both iodepth >= 1 and synchronous I/O engine are selected
+{ "fio version": "fio-3.33", "global options": {},
+  "jobs": [ { "jobname": "x", "error": 0, "job options": {"rw": "randrw"}, "job_runtime": 1000,
+    "usr_cpu": 10.0, "sys_cpu": 20.0,
+    "read": { "total_ios": 3, "io_bytes": 12288, "iops": 3.0, "runtime": 1000,
+      "lat_ns": {"N": 3},
+      "clat_ns": { "min": 1000, "max": 5000, "mean": 2500.0, "N": 3,
+        "bins": { "1000": 1, "1500": 1, "5000": 1 } } },
+    "write": { "total_ios": 1, "io_bytes": 4096, "iops": 1.0, "runtime": 1000, "lat_ns": {"N": 1} },
+    "trim": { "total_ios": 0 },
+    "sync": { "total_ios": 0 } } ] }
+"#;
+
+#[test]
+fn fio_tells_directions_and_distributions() {
+    assert_eq!(figures(FIO), named(&[("x: read", 3.0), ("x: write", 1.0)]));
+    let reading = read(Format::Fio, FIO).unwrap().swap_remove(0);
+    let stats = &reading.phases[0].stats.0[&Kind::Read];
+    assert_eq!((stats.ops(), stats.bytes, stats.errors), (3, 12_288, 0));
+    assert_eq!(
+        (stats.service.max_ns(), stats.service.sum_ns()),
+        (5_000, 7_500)
+    );
+    assert_eq!(stats.response, stats.service);
+    // A quarter of the operations is a quarter of the processor's second.
+    assert_eq!(reading.phases[1].system_cpu_ns, 50_000_000);
+    let rated = FIO.replace("\"rw\": \"randrw\"", "\"rate_iops\": \"3\"");
+    let reading = read(Format::Fio, &rated).unwrap().swap_remove(0);
+    assert!(reading.phases[0].stats.0[&Kind::Read].response.is_empty());
+    assert!(reading.notes[0].contains("no response time"));
+    assert_eq!(told(&FIO.repeat(3)).len(), 3);
+}
+
+#[test]
+fn bonnie_goes_by_its_format_version() {
+    let numbers = "100,9,2048,50,1024,40,300,8,4096,60,512.5,7";
+    let files = "1000,20,+++++,+++,3000,30,,,5000,50,6000,60";
+    let service = "1us,2us,3us,4us,5us,6us,7us,8us,9us,10us,11us,12us";
+    let header =
+        "format_version,bonnie_version,name,concurrency,seed,file_size,io_chunk_size,putc\n";
+    let expect = named(&[
+        ("putc", 102_400.0),
+        ("put_block", 2_097_152.0),
+        ("rewrite", 1_048_576.0),
+        ("getc", 307_200.0),
+        ("get_block", 4_194_304.0),
+        ("seeks", 512.5),
+        ("seq_create", 1000.0),
+        ("seq_del", 3000.0),
+        ("ran_stat", 5000.0),
+        ("ran_del", 6000.0),
+    ]);
+    for version in ["1.96,1.96", "1.97,1.97", "1.98,2.00a"] {
+        let seeks = if version.starts_with("1.98") {
+            "8192,5,"
+        } else {
+            ""
+        };
+        let line = format!("{version},host,1,42,64M,,{seeks}{numbers},16,,,,,{files},{service}\n");
+        let text = format!("{header}{line}{line}");
+        assert_eq!(figures(&text), expect, "{version}");
+        let readings = read(Format::Bonnie, &text).unwrap();
+        assert_eq!((readings.len(), readings[0].host.as_str()), (2, "host"));
+        let block = &readings[0].phases[1];
+        // 64 MiB at 2 MiB/s, half of a processor.
+        assert_eq!(
+            (block.wall.0, block.system_cpu_ns),
+            (32_000_000_000, 16_000_000_000)
+        );
+    }
+}
+
+#[test]
+fn iozone_tells_children_and_parent() {
+    let text = "\tRun began: Sat\n\tOutput is in kBytes/sec\n\
+        \tChildren see throughput for  2 initial writers \t=  1024.00 kB/sec\n\
+        \tParent sees throughput for  2 initial writers \t=   512.00 kB/sec\n\
+        \tMin throughput per process \t\t\t=  500.00 kB/sec\n\
+        \tChildren see throughput for 2 readers\t\t=     2.00 MB/sec\n\
+        \tChildren see throughput for 2 random readers\t=   77.50 ops/sec\n";
+    let expect = named(&[
+        ("2 initial writers", 1_048_576.0),
+        ("2 initial writers (parent)", 524_288.0),
+        ("2 readers", 2_097_152.0),
+        ("2 random readers", 77.5),
+    ]);
+    assert_eq!(figures(text), expect);
+    assert_eq!(told(&text.repeat(2)).len(), 2);
+}
+
+#[test]
+fn filebench_tells_its_summary_and_operations() {
+    for text in [
+        "61.0: Per-Operation Breakdown\n\
+         closefile4           1200ops       20ops/s   0.0mb/s      0.0ms/op [0.002ms - 0.1ms]\n\
+         fsyncfile2           600ops        10ops/s   0.0mb/s     12.0ms/op [1.0ms - 99.1ms]\n\
+         61.0: IO Summary: 1800 ops 30.000 ops/s 10/20 rd/wr   7.6mb/s   1.9ms/op\n",
+        " 61.0: Per-Operation Breakdown\n\
+         closefile4 1200ops 20ops/s 0.0mb/s 0.0ms/op 12us/op-cpu\n\
+         fsyncfile2 600ops 10ops/s 0.0mb/s 12.0ms/op 40us/op-cpu\n\
+         61.0: IO Summary: 1800 ops, 30.000 ops/s, (10/20 r/w), 7.6mb/s, 500us cpu/op, 1.9ms\n",
+    ] {
+        let expect = named(&[
+            ("IO Summary", 30.0),
+            ("closefile4", 20.0),
+            ("fsyncfile2", 10.0),
+        ]);
+        assert_eq!(figures(text), expect);
+        let reading = read(Format::Filebench, text).unwrap().swap_remove(0);
+        assert_eq!(reading.phases[0].wall, Nanos(60_000_000_000));
+    }
+}
+
+#[test]
+fn sgpdd_tells_cells_in_both_forms() {
+    let mib = 1_048_576.0;
+    for text in [
+        "Sat sgpdd-survey on /dev/sdb from host\n\
+         dev  1 sz  1048576K rsz 1024K crg     4 thr     8 write  128.00 [  30.00,  33.50] read  256.00 [  60.0,  65.1] \n",
+        "total_size  1048576K rsz 1024 crg     4 thr     8 write  128.00 MB/s     4 x  30.00 =  120.00 MB/s read  256.00 MB/s     4 x  60.00 =  240.00 MB/s\n",
+    ] {
+        let expect = named(&[
+            ("rsz 1024 crg 4 thr 8 write", 128.0 * mib),
+            ("rsz 1024 crg 4 thr 8 read", 256.0 * mib),
+        ]);
+        assert_eq!(figures(text), expect);
+        let reading = read(Format::Sgpdd, text).unwrap().swap_remove(0);
+        assert_eq!(reading.phases[0].wall, Nanos(8_000_000_000));
+    }
+    let failed =
+        "dev 1 sz 1048576K rsz 1024K crg 4 thr 8 write 2 failed read 256.00 [ 60.0, 65.1]\n";
+    let reading = read(Format::Sgpdd, failed).unwrap().swap_remove(0);
+    assert_eq!(reading.phases.len(), 1);
+    assert!(reading.notes[0].contains("2 transfers failed"));
+}
+
+#[test]
+fn damaged_outputs_are_refused_with_a_reason() {
+    for (format, text, word) in [
+        (Format::Fio, "nothing", "no result"),
+        (Format::Fio, "\n\n{\"jobs\": [", "line 3"),
+        (Format::Fio, "{\"jobs\": []}", "fio version"),
+        (
+            Format::Fio,
+            "{\"fio version\": \"fio-3.33\", \"jobs\": []}",
+            "moved",
+        ),
+        (
+            Format::Fio,
+            "{\"fio version\": \"fio-2.1\", \"jobs\": [{\"jobname\": \"a\", \"read\": {\"total_ios\": 1}}]}",
+            "older than fio 3.0",
+        ),
+        (Format::Bonnie, "1.97,1.97,h,1\n", "line 1: it has 4 fields"),
+        (Format::Bonnie, "2.03,x", "format version"),
+        (
+            Format::Iozone,
+            "x\nChildren see throughput for 2 readers = soon\n",
+            "line 2",
+        ),
+        (Format::Iozone, "", "no result"),
+        (Format::Filebench, "IO Summary: many ops\n", "line 1"),
+        (Format::Filebench, "stop", "did not end"),
+        (
+            Format::Sgpdd,
+            "sz 1K rsz 1 crg 1 thr x write 3\n",
+            "after thr",
+        ),
+        (
+            Format::Sgpdd,
+            "sz 1K rsz 1 crg 1 thr 1 write x\n",
+            "no rate",
+        ),
+    ] {
+        let error = read(format, text).unwrap_err().to_string();
+        assert!(error.starts_with("read the output of "), "{error}");
+        assert!(error.contains(word), "{text}: {error}");
+    }
+    assert_eq!(Format::guess("anything else"), None);
+}
