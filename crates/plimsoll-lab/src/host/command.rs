@@ -112,17 +112,29 @@ impl Ready<'_> {
         command
     }
 
+    /// Starts it in a directory and a group of its own, its streams going to these files.
+    pub(crate) fn spawn_in(
+        &self,
+        directory: &Path,
+        output: &File,
+        errors: &File,
+    ) -> std::io::Result<Child> {
+        self.command(self.program)
+            .args(&self.args)
+            .current_dir(directory)
+            .process_group(0)
+            .stdout(output.try_clone()?)
+            .stderr(errors.try_clone()?)
+            .spawn()
+    }
+
     /// Runs to the end; gives what it wrote (both streams together).
     pub(crate) fn run(&self, limit: Duration, clock: &dyn Clock) -> Result<String, HostError> {
-        // Memory instead of pipes: nobody has to read while we wait.
         let failed = |source| HostError::Io {
             what: format!("run '{}'", self.shown),
             source,
         };
-        let mut output = File::from(
-            rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)
-                .map_err(|e| failed(e.into()))?,
-        );
+        let mut output = memory_file().map_err(failed)?;
         let mut command = self.command(self.program);
         command
             .args(&self.args)
@@ -171,6 +183,12 @@ impl Ready<'_> {
                 source,
             })
     }
+}
+
+/// A file in memory for what a program writes, instead of a pipe: nobody has to read while we wait.
+pub(crate) fn memory_file() -> std::io::Result<File> {
+    let file = rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?;
+    Ok(File::from(file))
 }
 
 fn wait(

@@ -101,6 +101,17 @@ pub fn package_of(program: &str) -> &'static str {
         "mkfs.ext4" => "e2fsprogs",
         "mount" | "umount" | "losetup" => "mount",
         "setsid" | "fallocate" => "util-linux",
+        "fio" => "fio",
+        "bonnie++" => "bonnie++",
+        "iozone" => "iozone3 (Debian non-free; or build it from iozone.org)",
+        "filebench" => "filebench (not in every release; or build it from its source)",
+        "scp" | "ssh" => "openssh-client",
+        "make" => "make",
+        "cc" | "gcc" => "gcc",
+        "tar" => "tar",
+        "debootstrap" => "debootstrap",
+        "chroot" | "cp" | "sync" => "coreutils",
+        "dpkg-source" => "dpkg-dev",
         _ => "the package that brings it",
     }
 }

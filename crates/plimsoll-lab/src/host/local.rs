@@ -47,8 +47,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Carries out actions on this machine.
 #[derive(Debug)]
 pub struct LocalHost {
-    search: SearchPath,
-    clock: Box<dyn Clock>,
+    pub(super) search: SearchPath,
+    pub(super) clock: Box<dyn Clock>,
     allowed: BTreeSet<String>,
 }
 

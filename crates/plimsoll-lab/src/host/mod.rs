@@ -18,6 +18,7 @@ mod loops;
 pub(crate) mod mounts;
 mod ports;
 mod processes;
+mod timed;
 
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use command::SearchPath;
@@ -25,6 +26,7 @@ pub use error::{HostError, package_of};
 pub use fake::{FakeHost, FakeState, FakeWhen};
 pub use local::LocalHost;
 pub use processes::{Owner, is_alive};
+pub use timed::{Job, Timed};
 
 use plimsoll_core::plan::Action;
 use std::path::{Path, PathBuf};
