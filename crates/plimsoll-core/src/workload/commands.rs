@@ -26,7 +26,7 @@ pub struct Command {
     /// What reports call it.
     pub name: String,
     /// Program and arguments. `{dir}` stands for the directory on the target (which is also where
-    /// the command runs), `{tmp}` for one that is not on the target and goes after the trial,
+    /// the command runs), `{tmp}` for one that is not on the target and goes after the run,
     /// `{cache}` for one that stays, `{here}` for the one this program was started in, `{user}` for
     /// the number of the user, `{plimsoll}` for this program.
     pub argv: Vec<String>,

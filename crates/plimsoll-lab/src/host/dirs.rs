@@ -46,6 +46,12 @@ impl Mark {
     }
 }
 
+/// The identifier of the journal that a directory of ours belongs to; `None` when it is not ours.
+#[must_use]
+pub fn journal_of(directory: &Path) -> Option<String> {
+    Mark::read(directory).map(|mark| mark.id)
+}
+
 /// Creates `path`, which must not exist, with the mark of the journal `id`, and missing parents.
 pub(crate) fn make(path: &Path, id: &str) -> Result<(), HostError> {
     if path.symlink_metadata().is_ok() {

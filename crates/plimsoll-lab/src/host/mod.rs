@@ -22,6 +22,7 @@ mod timed;
 
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use command::SearchPath;
+pub use dirs::journal_of;
 pub use error::{HostError, package_of};
 pub use fake::{FakeHost, FakeState, FakeWhen};
 pub use local::LocalHost;

@@ -6,6 +6,8 @@
 
 mod arms;
 mod names;
+#[cfg_attr(not(test), expect(dead_code, reason = "trials of programs call it"))]
+mod programs;
 mod proof;
 mod room;
 mod scale;

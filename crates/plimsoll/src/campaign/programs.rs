@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs as workloads: each is run in a fresh directory on the target, timed, and its output is
+//! read. What they leave is removed before the next trial, so that every trial begins alike.
+
+use crate::failure::{Code, Failure, failed};
+use plimsoll_classics::originals::{self, Format};
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
+use plimsoll_core::num::ratio;
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Commands;
+use plimsoll_core::workload::commands::{Command, Moves};
+use plimsoll_lab::host::{Job, LocalHost, Timed, command_mark, journal_of};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A program that takes longer than a day will not end.
+const LIMIT: Duration = Duration::from_secs(24 * 3_600);
+/// Where programs work, below the directory of the arm.
+const WORK: &str = "programs";
+
+/// Runs all commands of a workload and gives the results of its phases.
+///
+/// `directory` is one of ours on the target, `tmp` one of ours elsewhere.
+pub(crate) fn run(
+    commands: &Commands,
+    directory: &Path,
+    tmp: &Path,
+    host: &LocalHost,
+    stop: &AtomicBool,
+) -> Result<Vec<PhaseResult>, Failure> {
+    let work = Work::create(directory.join(WORK))?;
+    let mark = journal_of(directory).map(|id| command_mark(&id));
+    let bench = Bench {
+        host,
+        stop,
+        names: names(&work.0, tmp)?,
+        work: &work.0,
+        mark: mark.unwrap_or_else(|| "plimsoll-helper".into()),
+    };
+    for command in &commands.prepare {
+        bench.time(command)?;
+    }
+    let mut results = Vec::new();
+    for command in &commands.phases {
+        let timed = bench.time(command)?;
+        let mut phases = phases(command, &timed)?;
+        if commands.phases.len() > 1 && Format::of(command.output).is_some() {
+            for phase in &mut phases {
+                phase.name = format!("{}: {}", command.name, phase.name);
+            }
+        }
+        results.extend(phases);
+    }
+    work.remove()?;
+    Ok(results)
+}
+
+/// What programs find when they begin: an empty directory of their own.
+struct Work(PathBuf);
+
+impl Work {
+    fn create(path: PathBuf) -> Result<Self, Failure> {
+        let doing = |error| {
+            Failure::new(
+                Code::Failed,
+                format!("make {} for programs: {error}", path.display()),
+            )
+        };
+        std::fs::create_dir(&path).map_err(doing)?;
+        Ok(Work(path))
+    }
+
+    fn remove(self) -> Result<(), Failure> {
+        std::fs::remove_dir_all(&self.0).map_err(|error| {
+            let what = format!(
+                "remove {}, which programs worked in: {error}",
+                self.0.display()
+            );
+            Failure::new(Code::NotCleaned, what)
+        })
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // After an orderly end it is gone; else the directory above, which is ours, takes it along.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Bench<'a> {
+    host: &'a LocalHost,
+    stop: &'a AtomicBool,
+    names: Vec<(&'static str, String)>,
+    work: &'a Path,
+    mark: String,
+}
+
+impl Bench<'_> {
+    fn time(&self, command: &Command) -> Result<Timed, Failure> {
+        let fill = |word: &String| {
+            self.names
+                .iter()
+                .fold(word.clone(), |word, (name, path)| word.replace(name, path))
+        };
+        let argv: Vec<String> = command.argv.iter().map(fill).collect();
+        let job = Job {
+            argv: &argv,
+            directory: self.work,
+            mark: &self.mark,
+            limit: LIMIT,
+        };
+        let timed = self.host.timed(&job, self.stop).map_err(|error| {
+            Failure::new(Code::Failed, format!("run {}: {error}", command.name))
+        })?;
+        timed.ok_or_else(super::arms::stopped)
+    }
+}
+
+/// What the names in braces stand for.
+fn names(work: &Path, tmp: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
+    let shown = |path: &Path| match path.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(Failure::usage(format!(
+            "use {}: its name is not text",
+            path.display()
+        ))),
+    };
+    let own = |what: &'static str| {
+        move |error| Failure::new(Code::Failed, format!("find {what}: {error}"))
+    };
+    let here = std::env::current_dir().map_err(own("the working directory"))?;
+    let program = std::env::current_exe().map_err(own("this program"))?;
+    Ok(vec![
+        ("{dir}", shown(work)?),
+        ("{tmp}", shown(tmp)?),
+        ("{cache}", shown(&cache())?),
+        ("{here}", shown(&here)?),
+        ("{plimsoll}", shown(&program)?),
+        ("{user}", rustix::process::geteuid().as_raw().to_string()),
+    ])
+}
+
+/// A directory that outlives runs, as the user's other programs have it.
+fn cache() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let set = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    set.filter(|path| path.is_absolute())
+        .or_else(home)
+        .unwrap_or_else(|| "/var/cache".into())
+        .join("plimsoll")
+}
+
+/// What a command gave: what its output tells, or else its time.
+fn phases(command: &Command, timed: &Timed) -> Result<Vec<PhaseResult>, Failure> {
+    if let Some(format) = Format::of(command.output) {
+        let readings = originals::read(format, &timed.output).map_err(failed(Code::Failed))?;
+        return match <[_; 1]>::try_from(readings) {
+            Ok([reading]) => Ok(reading.phases),
+            Err(many) => Err(Failure::new(
+                Code::Failed,
+                format!(
+                    "read the output of {}: it ran {} times in one trial",
+                    format.program(),
+                    many.len()
+                ),
+            )
+            .hint("repeat with --blocks instead")),
+        };
+    }
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let wall = Nanos(nanos(timed.wall));
+    let mut stats = OpStats::default();
+    let (metric, value) = match command.moves {
+        None => (Metric::WallTime, wall.0 as f64),
+        Some(moves) => {
+            let (kind, bytes) = match moves {
+                Moves::To(bytes) => (Kind::Write, bytes),
+                Moves::From(bytes) => (Kind::Read, bytes),
+            };
+            stats.0.insert(
+                kind,
+                KindStats {
+                    bytes,
+                    ..KindStats::default()
+                },
+            );
+            (
+                Metric::BytesPerSecond,
+                ratio(bytes as f64, wall.as_secs_f64()),
+            )
+        }
+    };
+    Ok(vec![PhaseResult {
+        name: command.name.clone(),
+        metric,
+        value,
+        wall,
+        stats,
+        user_cpu_ns: nanos(timed.user),
+        system_cpu_ns: nanos(timed.system),
+        workers: Vec::new(),
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::workload::commands::Output;
+    use plimsoll_lab::host::SearchPath;
+    use std::io::Write;
+
+    fn play(commands: &Commands) -> Result<Vec<PhaseResult>, Failure> {
+        let [directory, tmp] =
+            [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let host = LocalHost::new(SearchPath::new(&path));
+        let results = run(
+            commands,
+            directory.path(),
+            tmp.path(),
+            &host,
+            &AtomicBool::new(false),
+        );
+        assert_eq!(
+            std::fs::read_dir(directory.path()).map_or(9, Iterator::count),
+            0,
+            "nothing is left"
+        );
+        results
+    }
+
+    fn shell(name: &str, script: &str, moves: Option<Moves>) -> Command {
+        let argv = ["sh", "-ec", script].map(String::from).to_vec();
+        Command {
+            name: name.into(),
+            argv,
+            output: Output::Time,
+            moves,
+        }
+    }
+
+    #[test]
+    fn commands_find_their_places_and_are_timed() {
+        let commands = Commands {
+            name: "c".into(),
+            prepare: vec![shell("p", "echo 1 > {tmp}/x; echo 2 > {dir}/y", None)],
+            phases: vec![
+                shell(
+                    "time",
+                    "test -e {tmp}/x; test -e y; test {user} = $(id -u)",
+                    None,
+                ),
+                shell("copy", "cp {tmp}/x .", Some(Moves::To(1 << 20))),
+            ],
+            data_bytes: 0,
+        };
+        let results = play(&commands).unwrap();
+        let told: Vec<_> = results
+            .iter()
+            .map(|r| (r.name.as_str(), r.metric))
+            .collect();
+        assert_eq!(
+            told,
+            [("time", Metric::WallTime), ("copy", Metric::BytesPerSecond)]
+        );
+        assert!((results[0].value - results[0].wall.0 as f64).abs() < 1.0);
+        assert_eq!(results[1].stats.bytes(), 1 << 20);
+        let per_s = f64::from(1 << 20) / results[1].wall.as_secs_f64();
+        assert!((results[1].value / per_s - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_failure_ends_the_trial_with_its_words() {
+        let commands = Commands {
+            name: "c".into(),
+            prepare: Vec::new(),
+            phases: vec![shell("f", "echo no luck >&2; exit 4", None)],
+            data_bytes: 0,
+        };
+        let failure = play(&commands).unwrap_err();
+        assert!(failure.message.contains("no luck"), "{failure}");
+    }
+
+    #[test]
+    fn the_originals_that_are_installed_are_read() {
+        let job = tempfile::tempdir().unwrap();
+        let file = job.path().join("a.fio");
+        std::fs::write(&file, "[x]\nsize=256k\nrw=randrw\n").unwrap();
+        let fio = file.display().to_string();
+        for (prefix, rest, expect) in [
+            ("fio", fio.as_str(), "x: read"),
+            ("bonnie++", "-s 64 -r 16 -n 0 -f", "put_block"),
+            ("iozone", "-i 0 -t 1 -s 64k", "1 initial writers"),
+        ] {
+            let Ok(plimsoll_core::workload::Workload::Commands(commands)) =
+                originals::workload(prefix, rest)
+            else {
+                panic!("{prefix}:{rest} is a command");
+            };
+            match play(&commands) {
+                Ok(results) => assert!(results.iter().any(|r| r.name == expect), "{results:?}"),
+                Err(failure) if failure.message.contains("is missing") => {
+                    let _ = writeln!(std::io::stderr(), "SKIPPED: {failure}");
+                }
+                // On a fast machine every figure of a small file is too short for bonnie++.
+                Err(failure) => assert!(
+                    prefix == "bonnie++" && failure.message.contains("too short"),
+                    "{failure}"
+                ),
+            }
+        }
+    }
+}
