@@ -275,6 +275,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 Gathered::Ended
             }
             Next::Again => Gathered::More,
+            Next::Until(due) => Gathered::At(due),
             Next::Wait | Next::Request(_) => {
                 assert!(
                     self.in_flight + self.batch.len() > 0,

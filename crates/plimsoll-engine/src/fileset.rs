@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A set of files shared by threads, with the rules of filebench's filesets.
 //!
-//! * Every slot has a size, drawn once from a gamma distribution; each exists before the run with
-//!   an independent probability.
+//! * Every slot has a size, drawn once from its distribution; each exists before the run with an
+//!   independent probability.
 //! * Existing files are picked in turn: a rotor shared by all threads goes over the slot numbers.
 //!   Another one goes over the files that do not exist. Busy slots are skipped.
 //! * Busy means: being created, opened or deleted. An open file is not busy but counts its
@@ -11,11 +11,15 @@
 //! One deliberate difference: contents are random bytes, where filebench writes whatever fresh
 //! memory holds (zeros in practice), which compressing or deduplicating storage makes vanish.
 //!
-//! There are no locks: a slot is one atomic word, changed by compare-and-swap.
+//! There are no locks: a slot is one atomic word, changed by compare-and-swap. Designated sizes are
+//! drawn anew each time they are asked for, so that ten million slots cost twelve bytes each.
+
+mod index;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use plimsoll_core::num::floor_u64;
+use index::Index;
+use plimsoll_core::num::{floor_u64, saturating_u32};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::workload::files::{FileSet, Sizes};
 
@@ -34,6 +38,13 @@ pub enum Pick {
 }
 
 impl Pick {
+    fn wanted(self) -> u32 {
+        match self {
+            Pick::Existing => EXISTS,
+            Pick::Missing => 0,
+        }
+    }
+
     /// What error messages call it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -49,31 +60,41 @@ pub struct Fileset {
     slots: Vec<AtomicU32>,
     /// Current size of each file, as far as its writers know.
     sizes: Vec<AtomicU64>,
+    existing: Index,
+    missing: Index,
     existing_rotor: AtomicU32,
     missing_rotor: AtomicU32,
+    mean_bytes: u64,
+    spread: Sizes,
+    seed: Seed,
 }
 
 impl Fileset {
     /// Draws sizes and existence for every slot of `set`. The same seed gives the same set.
     #[must_use]
     pub fn new(set: &FileSet, seed: Seed) -> Self {
-        let mut sizes = Rng::new(seed.derive("file sizes", 0));
         let mut existence = Rng::new(seed.derive("file existence", 0));
         let mut fileset = Fileset {
-            slots: Vec::new(),
-            sizes: Vec::new(),
+            slots: Vec::with_capacity(set.entries as usize),
+            sizes: Vec::with_capacity(set.entries as usize),
+            existing: Index::new(set.entries),
+            missing: Index::new(set.entries),
             existing_rotor: AtomicU32::new(0),
             missing_rotor: AtomicU32::new(0),
+            mean_bytes: set.mean_bytes,
+            spread: set.sizes,
+            seed: seed.derive("file sizes", 0),
         };
-        for _ in 0..set.entries {
-            let size = match set.sizes {
-                Sizes::Gamma(shape) => floor_u64(sizes.gamma(shape, set.mean_bytes as f64)),
-                _ => set.mean_bytes,
+        for file in 0..set.entries {
+            let exists = !set.made_earlier && existence.unit() < set.prealloc;
+            let (state, size) = if exists {
+                fileset.existing.insert(file);
+                (EXISTS, fileset.designated_bytes(file))
+            } else {
+                fileset.missing.insert(file);
+                (0, 0)
             };
-            let exists = existence.unit() < set.prealloc;
-            let state = if exists { EXISTS } else { 0 };
             fileset.slots.push(AtomicU32::new(state));
-            let size = if exists { size } else { 0 };
             fileset.sizes.push(AtomicU64::new(size));
         }
         fileset
@@ -82,7 +103,7 @@ impl Fileset {
     /// Number of slots.
     #[must_use]
     pub fn entries(&self) -> u32 {
-        plimsoll_core::num::saturating_u32(self.slots.len() as u64)
+        saturating_u32(self.slots.len() as u64)
     }
 
     /// Whether the file exists, as far as the set knows.
@@ -97,6 +118,22 @@ impl Fileset {
         self.state(file) & !(EXISTS | BUSY)
     }
 
+    /// The size that the slot was given, in bytes: what is laid out, and what writing a whole
+    /// file makes of it.
+    #[must_use]
+    pub fn designated_bytes(&self, file: u32) -> u64 {
+        let mean = self.mean_bytes;
+        let rng = || Rng::new(self.seed.derive("slot", u64::from(file)));
+        match self.spread {
+            Sizes::Constant => mean,
+            Sizes::Gamma(shape) => floor_u64(rng().gamma(shape, mean as f64)),
+            Sizes::UniformFrom(least) => {
+                let least = least.min(mean);
+                least + rng().below((mean - least).saturating_mul(2).saturating_add(1))
+            }
+        }
+    }
+
     /// Current size in bytes.
     #[must_use]
     pub fn size_bytes(&self, file: u32) -> u64 {
@@ -106,6 +143,11 @@ impl Fileset {
     /// Notes that the file has grown.
     pub fn grew(&self, file: u32, bytes: u64) {
         self.sizes[file as usize].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that the file reaches at least to `end`.
+    pub fn reaches(&self, file: u32, end: u64) {
+        self.sizes[file as usize].fetch_max(end, Ordering::Relaxed);
     }
 
     fn state(&self, file: u32) -> u32 {
@@ -118,24 +160,23 @@ impl Fileset {
     /// # Errors
     /// [`Error::NoFile`] when no slot qualifies, busy or not.
     pub fn pick(&self, pick: Pick) -> Result<Option<u32>, Error> {
-        let (rotor, wanted) = match pick {
-            Pick::Existing => (&self.existing_rotor, EXISTS),
-            Pick::Missing => (&self.missing_rotor, 0),
+        let (rotor, index) = match pick {
+            Pick::Existing => (&self.existing_rotor, &self.existing),
+            Pick::Missing => (&self.missing_rotor, &self.missing),
         };
-        let mut candidates = 0;
-        let from = rotor.load(Ordering::Relaxed);
-        for file in (from..self.entries()).chain(0..from.min(self.entries())) {
-            let state = self.state(file);
-            if state & EXISTS != wanted {
-                continue;
-            }
-            candidates += 1;
-            if state & BUSY == 0 && self.swap(file, state, state | BUSY) {
-                rotor.store(file + 1, Ordering::Relaxed);
-                return Ok(Some(file));
+        let start = rotor.load(Ordering::Relaxed);
+        for (mut from, to) in [(start, self.entries()), (0, start)] {
+            while let Some(file) = index.at_or_after(from).filter(|file| *file < to) {
+                if self.take(file, pick) {
+                    rotor.store(file + 1, Ordering::Relaxed);
+                    return Ok(Some(file));
+                }
+                from = file + 1;
             }
         }
-        if candidates > 0 {
+        // The index may lag behind; the slots do not.
+        let mut all = 0..self.entries();
+        if all.any(|file| self.state(file) & EXISTS == pick.wanted()) {
             return Ok(None);
         }
         Err(Error::NoFile {
@@ -144,9 +185,15 @@ impl Fileset {
         })
     }
 
-    fn swap(&self, file: u32, from: u32, to: u32) -> bool {
+    /// Marks this file busy, if it qualifies and is not busy. To be released like one that was
+    /// picked.
+    pub fn take(&self, file: u32, pick: Pick) -> bool {
+        let state = self.state(file);
+        if state & EXISTS != pick.wanted() || state & BUSY != 0 {
+            return false;
+        }
         let slot = &self.slots[file as usize];
-        slot.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+        slot.compare_exchange(state, state | BUSY, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 
@@ -165,6 +212,10 @@ impl Fileset {
 
     /// A picked file was opened (and created, if it was missing).
     pub fn opened(&self, file: u32) {
+        if !self.exists(file) {
+            self.missing.remove(file);
+            self.existing.insert(file);
+        }
         let before = self.change(file, |state| ((state & !BUSY) | EXISTS) + 1);
         debug_assert!(before & BUSY != 0, "only picked files are opened");
     }
@@ -178,6 +229,8 @@ impl Fileset {
     /// A picked file was deleted.
     pub fn deleted(&self, file: u32) {
         self.sizes[file as usize].store(0, Ordering::Relaxed);
+        self.existing.remove(file);
+        self.missing.insert(file);
         let before = self.change(file, |state| state & !(BUSY | EXISTS));
         debug_assert!(before & BUSY != 0, "only picked files are deleted");
     }
@@ -186,13 +239,11 @@ impl Fileset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::workload::FileLoop;
 
     fn set(entries: u32, prealloc: f64) -> Fileset {
         let files = FileSet {
-            entries,
             prealloc,
-            ..FileLoop::varmail().files
+            ..FileSet::flat("set", entries, 16_384, Sizes::Gamma(1.5))
         };
         Fileset::new(&files, Seed(1))
     }
@@ -206,6 +257,37 @@ mod tests {
         let total: u64 = existing.iter().map(|f| set.size_bytes(*f)).sum();
         let mean = total as f64 / existing.len() as f64;
         assert!((mean / 16_384.0 - 1.0).abs() < 0.02, "{mean}");
+    }
+
+    #[test]
+    fn designated_sizes_stay_and_keep_to_their_spread() {
+        for (sizes, range) in [
+            (Sizes::Constant, 1_000..=1_000),
+            (Sizes::UniformFrom(500), 500..=1_500),
+            (Sizes::UniformFrom(0), 0..=2_000),
+        ] {
+            let set = Fileset::new(&FileSet::flat("set", 20_000, 1_000, sizes), Seed(1));
+            let all: Vec<u64> = (0..20_000).map(|f| set.designated_bytes(f)).collect();
+            assert!(all.iter().all(|size| range.contains(size)), "{sizes:?}");
+            let mean = all.iter().sum::<u64>() as f64 / 20_000.0;
+            assert!((mean - 1_000.0).abs() < 20.0, "{sizes:?} {mean}");
+            assert!((0..20_000).all(|f| set.designated_bytes(f) == set.size_bytes(f)));
+        }
+    }
+
+    #[test]
+    fn the_only_file_that_qualifies_is_found_without_looking_at_the_others() {
+        let set = set(1_000_000, 1.0);
+        for _ in 0..50_000 {
+            let file = set.pick(Pick::Existing).unwrap().unwrap();
+            set.deleted(file);
+            assert_eq!(set.pick(Pick::Missing).unwrap(), Some(file));
+            set.release(file);
+            assert!(set.take(file, Pick::Missing) && !set.take(file, Pick::Missing));
+            set.opened(file);
+            set.closed(file);
+        }
+        assert!(set.pick(Pick::Missing).is_err());
     }
 
     #[test]

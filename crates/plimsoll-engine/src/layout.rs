@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lays out the files of a workload: random contents, made durable before anything is measured.
+//! Lays out the data file of a workload: random contents, made durable before anything is measured.
 //!
-//! Afterwards nothing of them is in the page cache, as far as the system takes that advice, so that
-//! every run begins alike: with a new file or one that is used again. filebench, which the file sets
-//! follow, neither syncs its files nor drops them from the cache. As there, the files of a set are
-//! written in random order, or their places on the medium would follow their numbers, by which they
-//! are picked.
+//! Afterwards nothing of it is in the page cache, as far as the system takes that advice, so that
+//! every run begins alike: with a new file or one that is used again. Sets of files are laid out in
+//! [`crate::trees`].
 //!
 //! Creates files in the given directory only, and never touches one it did not name.
 
@@ -22,14 +20,12 @@ use rustix::fs::{Advice, OFlags};
 
 use crate::engine::fill_random;
 use crate::error::Error;
-use crate::fileset::Fileset;
-use crate::target::file_name;
 
 /// Name of the one file of models and random workloads.
 pub(crate) const DATA_FILE: &str = "plimsoll.data";
 
 /// Bytes per write of the layout.
-const PIECE_BYTES: usize = 1 << 20;
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// Pieces between syncs: bounds the dirty memory, and thereby how long a stop takes.
 const PIECES_PER_SYNC: u64 = 64;
 
@@ -68,7 +64,8 @@ fn new_data_file(path: &Path, bytes: u64, seed: Seed, stop: &AtomicBool) -> Resu
     }
 }
 
-fn write_random(
+/// Appends `bytes` random bytes to `file`, which is at `path`.
+pub(crate) fn write_random(
     file: &mut File,
     path: &Path,
     bytes: u64,
@@ -108,52 +105,6 @@ fn sync_directory(directory: &Path) -> Result<(), Error> {
     rustix::fs::fsync(&open).map_err(|e| Error::at("make durable", directory, e))
 }
 
-/// The existing files of `set` in the order of their layout.
-fn layout_order(set: &Fileset, seed: Seed) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..set.entries())
-        .filter(|file| set.exists(*file))
-        .collect();
-    Rng::new(seed.derive("layout order", 0)).shuffle(&mut order);
-    order
-}
-
-/// Creates the existing files of `set` with their sizes, in random order.
-pub(crate) fn file_set(
-    directory: &Path,
-    set: &Fileset,
-    seed: Seed,
-    stop: &AtomicBool,
-) -> Result<(), Error> {
-    let order = layout_order(set, seed);
-    for number in order.iter().copied() {
-        let path = directory.join(file_name(number));
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(|e| {
-                Error::at(
-                    "create a file of the set; is the directory empty?",
-                    &path,
-                    e,
-                )
-            })?;
-        let mut rng = Rng::new(seed.derive("contents", u64::from(number)));
-        write_random(&mut file, &path, set.size_bytes(number), &mut rng, stop)?;
-    }
-    // Syncing after all are written lets the file system put many files into one transaction.
-    for number in order {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Stopped("lay out the file set".into()));
-        }
-        let path = directory.join(file_name(number));
-        let file = File::open(&path).map_err(|e| Error::at("open", &path, e))?;
-        sync(&file, &path)?;
-    }
-    sync_directory(directory)
-}
-
 /// Opens the data file for the run, around the page cache when `direct`.
 pub(crate) fn open_data(path: &Path, direct: bool) -> Result<OwnedFd, Error> {
     let flags = if direct {
@@ -189,7 +140,6 @@ pub(crate) fn remove(paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::workload::FileLoop;
 
     #[test]
     fn a_layout_that_fails_leaves_no_file_behind() {
@@ -202,17 +152,5 @@ mod tests {
         // One that is used again was whole, and stays.
         lay_out(true).unwrap();
         assert!(path.exists());
-    }
-
-    #[test]
-    fn a_file_set_is_laid_out_in_another_order_for_every_seed() {
-        let set = Fileset::new(&FileLoop::varmail().files, Seed(1));
-        let order = |seed| layout_order(&set, Seed(seed));
-        assert!(!order(1).is_sorted());
-        assert_eq!(order(1), order(1));
-        assert_ne!(order(1), order(2));
-        let mut sorted = order(1);
-        sorted.sort_unstable();
-        assert!(sorted.into_iter().eq((0..1_000).filter(|f| set.exists(*f))));
     }
 }

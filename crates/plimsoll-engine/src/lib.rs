@@ -37,6 +37,8 @@ pub mod source;
 pub mod sync;
 pub mod sys;
 pub mod target;
+mod trace;
+pub mod trees;
 mod verify;
 mod worker;
 
@@ -45,4 +47,5 @@ pub use error::Error;
 pub use prepare::{Place, Prepared, prepare};
 pub use run::{Outcome, RunOptions};
 pub use sim::{Law, SimDisk};
+pub use trace::{TracedOp, trace_ops};
 pub use verify::{Fault, Finding, VerifyOptions, VerifyReport, verify, verify_engine};

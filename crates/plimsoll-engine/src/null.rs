@@ -3,7 +3,7 @@
 //!
 //! Every kind succeeds at once; reads and writes report their length, no byte moves.
 
-use plimsoll_core::op::{Kind, Request};
+use plimsoll_core::op::Request;
 use plimsoll_core::units::Nanos;
 
 use crate::engine::{Completion, Engine, Unsupported};
@@ -30,9 +30,10 @@ impl Null {
 
 /// Bytes an operation claims to have moved where nothing moves.
 pub(crate) fn pretended_bytes(request: &Request) -> u64 {
-    match request.kind {
-        Kind::Read | Kind::Write | Kind::Append | Kind::ReadWhole => u64::from(request.len),
-        _ => 0,
+    if request.kind.is_read() || request.kind.is_write() {
+        u64::from(request.len)
+    } else {
+        0
     }
 }
 

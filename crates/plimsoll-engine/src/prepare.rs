@@ -13,10 +13,9 @@ use plimsoll_core::workload::blocks::Blocks;
 use crate::choice::EngineChoice;
 use crate::error::Error;
 use crate::file_loop;
-use crate::fileset::Fileset;
 use crate::layout;
 use crate::sim::SimDisk;
-use crate::target::file_name;
+use crate::trees::{self, Known, Trees};
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.
 const ALIGN_MIN: u32 = 512;
@@ -73,8 +72,9 @@ pub struct Prepared {
     pub(crate) workload: Workload,
     /// The play of a model; empty for others.
     pub(crate) cells: Vec<Cell>,
-    /// The files of a file loop.
-    pub(crate) set: Option<Arc<Fileset>>,
+    /// The file sets by name, and those of a file loop.
+    pub(crate) sets: Known,
+    pub(crate) trees: Option<Arc<Trees>>,
     pub(crate) choice: EngineChoice,
 }
 
@@ -117,7 +117,8 @@ pub fn prepare(
         ground,
         workload: workload.clone(),
         cells,
-        set: None,
+        sets: Known::new(),
+        trees: None,
         choice,
     };
     prepared.check()?;
@@ -136,8 +137,12 @@ impl Prepared {
 
     /// Whether the page cache is bypassed.
     pub(crate) fn is_direct(&self) -> bool {
-        let can = matches!(&self.ground, Ground::Storage { direct_align, .. } if *direct_align > 0);
-        can && self.workload.is_direct()
+        self.may_be_direct() && self.workload.is_direct()
+    }
+
+    /// Whether the page cache can be bypassed.
+    pub(crate) fn may_be_direct(&self) -> bool {
+        matches!(&self.ground, Ground::Storage { direct_align, .. } if *direct_align > 0)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -220,7 +225,7 @@ impl Prepared {
 
     fn lay_out(&mut self, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
         if let Workload::Files(files) = &self.workload {
-            self.set = Some(Arc::new(Fileset::new(&files.sets[0], seed)));
+            self.trees = Some(Arc::new(Trees::new(files, seed, &mut self.sets)));
         }
         let Ground::Storage {
             directory, data, ..
@@ -228,8 +233,8 @@ impl Prepared {
         else {
             return Ok(());
         };
-        match (&self.set, directory) {
-            (Some(set), Some(directory)) => layout::file_set(directory, set, seed, stop),
+        match (&self.trees, directory) {
+            (Some(_), Some(directory)) => trees::lay_out(directory, &self.sets, seed, stop),
             _ => layout::data_file(data, self.data_bytes()?, seed, stop),
         }
     }
@@ -245,10 +250,8 @@ impl Prepared {
         else {
             return Ok(());
         };
-        match (&self.set, directory) {
-            (Some(set), Some(directory)) => {
-                layout::remove((0..set.entries()).map(|n| directory.join(file_name(n))))
-            }
+        match (&self.trees, directory) {
+            (Some(_), Some(directory)) => trees::remove(directory, &self.sets),
             _ => layout::remove(std::iter::once(data.clone())),
         }
     }

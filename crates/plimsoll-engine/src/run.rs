@@ -14,7 +14,7 @@ use plimsoll_core::event::{Generator, Interval, OpStats};
 use plimsoll_core::model::{Arrivals, Cell};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::{FileLoop, Workload};
+use plimsoll_core::workload::Workload;
 
 use crate::choice::open_engine;
 use crate::clock::{Clock, SimClock};
@@ -22,7 +22,7 @@ use crate::controller::Controller;
 use crate::drive::{Limits, drive};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::file_loop::{FileLoopSource, len_max};
+use crate::file_loop::Play;
 use crate::gate::Gate;
 use crate::layout;
 use crate::null::Null;
@@ -32,7 +32,6 @@ use crate::recorder::Recorder;
 use crate::source::{OpenLoop, Source};
 use crate::sync::Sync;
 use crate::sys::uring::Uring;
-use crate::target::Target;
 use crate::worker::{Desk, Ended};
 
 /// Reports a worker may have under way: as many seconds may pass while the controller is busy.
@@ -102,6 +101,7 @@ impl Prepared {
             (Workload::Files(files), Ground::Storage { .. }) => files.threads(),
             _ => 1,
         };
+        let play = self.play_files();
         let virtual_time = matches!(self.ground, Ground::Sim(_));
         let shared = Shared {
             gate: Gate::new(workers),
@@ -121,8 +121,8 @@ impl Prepared {
                     virtual_time,
                     warmup: options.warmup,
                 };
-                let shared = &shared;
-                let work = move || this.work(options, desk, shared);
+                let (shared, play) = (&shared, play.clone());
+                let work = move || this.work(options, desk, shared, play.as_ref());
                 let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
                 spawned.map_err(|source| {
                     shared.fail();
@@ -163,10 +163,16 @@ impl Prepared {
     }
 
     /// One worker, from its engine to its account.
-    fn work(&self, options: &RunOptions, desk: Desk, shared: &Shared) -> Result<Ended, Error> {
+    fn work(
+        &self,
+        options: &RunOptions,
+        desk: Desk,
+        shared: &Shared,
+        play: Option<&Arc<Play>>,
+    ) -> Result<Ended, Error> {
         // Sleeps of an open loop must end on time; refused only by very old kernels.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        let outcome = self.open_and_play(options, desk, shared);
+        let outcome = self.open_and_play(options, desk, shared, play);
         if outcome.is_err() {
             shared.fail();
         }
@@ -178,8 +184,9 @@ impl Prepared {
         options: &RunOptions,
         desk: Desk,
         shared: &Shared,
+        play: Option<&Arc<Play>>,
     ) -> Result<Ended, Error> {
-        let (wanted, len) = self.depth_and_len(options);
+        let (wanted, len) = self.depth_and_len(options, desk.number, play);
         let end = self.end(options);
         match &self.ground {
             Ground::Sim(disk) => {
@@ -191,7 +198,7 @@ impl Prepared {
                     name,
                     limits: Limits::simulated(end),
                 };
-                self.play(options, stage, desk, shared, || Some(clock))
+                self.play(options, stage, desk, shared, play, || Some(clock))
             }
             Ground::Null => {
                 let mut engine = Null::new(wanted);
@@ -200,7 +207,7 @@ impl Prepared {
                     engine: &mut engine,
                     limits: Limits::real(end),
                 };
-                self.play(options, stage, desk, shared, || shared.gate.wait())
+                self.play(options, stage, desk, shared, play, || shared.gate.wait())
             }
             Ground::Nop => {
                 let mut engine = Uring::nop(wanted).map_err(|source| Error::Io {
@@ -212,13 +219,13 @@ impl Prepared {
                     engine: &mut engine,
                     limits: Limits::real(end),
                 };
-                self.play(options, stage, desk, shared, || shared.gate.wait())
+                self.play(options, stage, desk, shared, play, || shared.gate.wait())
             }
             Ground::Storage {
                 directory, data, ..
             } => {
                 let (mut engine, name) = self.open(
-                    directory.as_deref(),
+                    (directory.as_deref(), play),
                     data,
                     options,
                     (desk.number, wanted, len),
@@ -228,20 +235,27 @@ impl Prepared {
                     name,
                     limits: Limits::real(end),
                 };
-                self.play(options, stage, desk, shared, || shared.gate.wait())
+                self.play(options, stage, desk, shared, play, || shared.gate.wait())
             }
         }
     }
 
     /// Slots wanted per worker, and the largest request.
-    fn depth_and_len(&self, options: &RunOptions) -> (u32, u32) {
+    fn depth_and_len(
+        &self,
+        options: &RunOptions,
+        worker: u32,
+        play: Option<&Arc<Play>>,
+    ) -> (u32, u32) {
+        if let (Some(play), Ground::Storage { .. }) = (play, &self.ground) {
+            return (1, play.len_max(worker));
+        }
         match (&self.workload, &self.ground) {
             (Workload::Model(_), _) => (options.depth_max.max(1), self.arrivals(options).len_max()),
             (Workload::Blocks(blocks), _) => {
                 (blocks.groups[0].depth, blocks.groups[0].mix[0].bytes)
             }
             (Workload::Series(_) | Workload::Commands(_), _) => (1, 1),
-            (Workload::Files(files), Ground::Storage { .. }) => (1, len_max(&ops_of(files))),
             (Workload::Files(files), _) => (files.threads(), 1),
         }
     }
@@ -260,14 +274,15 @@ impl Prepared {
 
     fn open(
         &self,
-        directory: Option<&Path>,
+        (directory, play): (Option<&Path>, Option<&Arc<Play>>),
         data: &Path,
         options: &RunOptions,
         (worker, depth, len): (u32, u32, u32),
     ) -> Result<(Box<dyn Engine>, String), Error> {
-        if let (Workload::Files(_), Some(directory)) = (&self.workload, directory) {
+        if let (Some(play), Some(directory)) = (play, directory) {
             let seed = options.seed.derive("worker", worker.into());
-            let engine = Sync::new(Target::tree(directory)?, len, seed);
+            let target = play.target(worker, directory, self.may_be_direct())?;
+            let engine = Sync::new(target, len, seed);
             let name = format!("{}, one thread per loop", engine.describe());
             return Ok((Box::new(engine), name));
         }
@@ -285,10 +300,20 @@ impl Prepared {
         stage: Stage<'_>,
         desk: Desk,
         shared: &Shared,
+        play: Option<&Arc<Play>>,
         start: impl FnOnce() -> Option<C>,
     ) -> Result<Ended, Error> {
         let end = self.end(options);
         let slots = stage.engine.slots();
+        if let Some(play) = play {
+            let first = desk.number * slots;
+            let directory = match &self.ground {
+                Ground::Storage { directory, .. } => directory.as_deref(),
+                _ => None,
+            };
+            let mut source = play.source((first, slots), end, directory, options.seed)?;
+            return stage.act(&mut source, desk, shared, start);
+        }
         match &self.workload {
             Workload::Model(_) => {
                 let arrivals = self.arrivals(options);
@@ -297,38 +322,24 @@ impl Prepared {
                 ended.submitted = source.into_submitted();
                 Ok(ended)
             }
-            Workload::Series(_) | Workload::Commands(_) => {
+            Workload::Files(_) | Workload::Series(_) | Workload::Commands(_) => {
                 Err(Error::Workload("phases are not run here".into()))
             }
             Workload::Blocks(blocks) => {
                 let mut source = RandomLoop::new(&blocks.groups[0], slots, end, options.seed);
                 stage.act(&mut source, desk, shared, start)
             }
-            Workload::Files(files) => {
-                let mut source = self.file_loop(files, &desk, slots, options);
-                stage.act(&mut source, desk, shared, start)
-            }
         }
     }
 
-    fn file_loop(
-        &self,
-        files: &FileLoop,
-        desk: &Desk,
-        slots: u32,
-        options: &RunOptions,
-    ) -> FileLoopSource {
-        let set = self.set.as_ref().expect("a file loop was given its set");
-        let imagined = !matches!(self.ground, Ground::Storage { .. });
-        let first = desk.number * slots;
-        FileLoopSource::new(
-            ops_of(files).into(),
-            Arc::clone(set),
-            (first, slots),
-            self.end(options),
-            imagined,
-            options.seed,
-        )
+    /// What the threads of a file loop share in this run.
+    fn play_files(&self) -> Option<Arc<Play>> {
+        match (&self.workload, &self.trees) {
+            (Workload::Files(files), Some(trees)) => {
+                Some(Arc::new(Play::new(files, Arc::clone(trees))))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -402,8 +413,4 @@ fn first_error(results: Vec<Result<Ended, Error>>) -> Result<Vec<Ended>, Error> 
         }
     }
     worst.map_or(Ok(ended), Err)
-}
-
-fn ops_of(files: &FileLoop) -> Vec<plimsoll_core::workload::files::FileOp> {
-    files.groups[0].ops.iter().map(|op| op.op).collect()
 }

@@ -19,6 +19,8 @@ pub enum Next {
     Wait,
     /// Nothing to do before another worker has got on: to be asked again soon.
     Again,
+    /// Nothing to do before this time, unless an operation in flight ends earlier.
+    Until(Nanos),
     /// Nothing more, for any slot.
     End,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carries out one request with plain system calls: on one file, or in a directory of files.
+//! Carries out one request with plain system calls: on one file, or in the file sets of a loop.
 //!
 //! Nothing here queues, stamps or counts; see [`crate::sync`] and [`crate::pool`].
 
@@ -13,33 +13,58 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::source::scramble;
 use crate::sys::sync_range::sync_file_range;
+use crate::trees::Trees;
+
+/// The smallest block of direct I/O anywhere.
+const DIRECT_BYTES: usize = 512;
 
 /// What requests act on.
 #[derive(Debug)]
 pub enum Target {
     /// One open file; requests name their offset.
     File(Arc<OwnedFd>),
-    /// Files with 8-digit names in one directory, at most one of them open at a time.
-    Tree {
-        /// The directory.
-        directory: OwnedFd,
-        /// The open file.
-        open: Option<OwnedFd>,
-    },
+    /// The files of a loop.
+    Tree(Tree),
+}
+
+/// The files of a loop, for one of its threads.
+#[derive(Debug)]
+pub struct Tree {
+    /// Where the sets lie.
+    directory: OwnedFd,
+    trees: Arc<Trees>,
+    /// What the thread has open, by number of the file. A file that is open twice is here twice,
+    /// and which of the two is used makes no difference.
+    open: Vec<(u32, OwnedFd)>,
+    /// Added to every open.
+    flags: OFlags,
+    /// The path of the file in use.
+    path: String,
 }
 
 impl Target {
-    /// The files of a directory.
+    /// The files of `trees` in the directory `path`, opened with `O_DIRECT` when `direct` and with
+    /// `O_SYNC` when `sync`.
     ///
     /// # Errors
     /// When the directory cannot be opened.
-    pub fn tree(path: &Path) -> Result<Self, Error> {
-        let directory = open_directory(path)?;
-        Ok(Target::Tree {
-            directory,
-            open: None,
-        })
+    pub fn tree(
+        path: &Path,
+        trees: Arc<Trees>,
+        (direct, sync): (bool, bool),
+    ) -> Result<Self, Error> {
+        let mut flags = OFlags::CLOEXEC;
+        flags.set(OFlags::DIRECT, direct);
+        flags.set(OFlags::SYNC, sync);
+        Ok(Target::Tree(Tree {
+            directory: open_directory(path)?,
+            trees,
+            open: Vec::new(),
+            flags,
+            path: String::new(),
+        }))
     }
 
     /// A second handle on the same target, for another thread; `None` where state is per thread.
@@ -47,7 +72,7 @@ impl Target {
     pub fn share(&self) -> Option<Target> {
         match self {
             Target::File(file) => Some(Target::File(Arc::clone(file))),
-            Target::Tree { .. } => None,
+            Target::Tree(_) => None,
         }
     }
 
@@ -67,7 +92,7 @@ impl Target {
                     | Kind::Discard
                     | Kind::SyncAll
             ),
-            Target::Tree { .. } => true,
+            Target::Tree(_) => !matches!(kind, Kind::SyncRange | Kind::Discard),
         }
     }
 
@@ -79,16 +104,10 @@ impl Target {
     pub fn perform(&mut self, request: &Request, buffer: &mut [u8]) -> Result<u64, i32> {
         let moved = match self {
             Target::File(file) => on_file(file, request, buffer),
-            Target::Tree { directory, open } => in_tree(directory, open, request, buffer),
+            Target::Tree(tree) => tree.perform(request, buffer),
         };
         moved.map_err(Errno::raw_os_error)
     }
-}
-
-/// The name of a file of a set.
-#[must_use]
-pub fn file_name(file: u32) -> String {
-    format!("{file:08}")
 }
 
 pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
@@ -107,7 +126,7 @@ fn on_file(file: &OwnedFd, request: &Request, buffer: &mut [u8]) -> Result<u64, 
             Ok(rustix::io::write(file, &buffer[..len])? as u64)
         }
         Kind::Fsync => rustix::fs::fsync(file).map(|()| 0),
-        Kind::ReadWhole => read_whole(file, &mut buffer[..len]),
+        Kind::ReadWhole => read_whole(file, buffer, len, false),
         Kind::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0),
         Kind::SyncRange => {
             sync_file_range(file, request.offset, u64::from(request.len)).map(|()| 0)
@@ -127,46 +146,103 @@ fn on_file(file: &OwnedFd, request: &Request, buffer: &mut [u8]) -> Result<u64, 
 }
 
 /// Reads to the end, the empty read included: that is how a program learns where the end is.
-fn read_whole(file: &OwnedFd, piece: &mut [u8]) -> Result<u64, Errno> {
+/// Around the page cache a read that ends inside a block is the last one, because none may begin
+/// there.
+fn read_whole(file: &OwnedFd, piece: &mut [u8], len: usize, direct: bool) -> Result<u64, Errno> {
     let mut offset = 0;
     // Ends at the end of the file; nobody appends faster than this reads without end, since the
     // threads of a loop append at most once per turn.
     loop {
-        let moved = rustix::io::pread(file, &mut *piece, offset)? as u64;
-        if moved == 0 {
+        let moved = rustix::io::pread(file, &mut piece[..len], offset)?;
+        offset += moved as u64;
+        if moved == 0 || direct && !moved.is_multiple_of(DIRECT_BYTES) {
             return Ok(offset);
         }
-        offset += moved;
     }
 }
 
-fn in_tree(
-    directory: &OwnedFd,
-    open: &mut Option<OwnedFd>,
-    request: &Request,
-    buffer: &mut [u8],
-) -> Result<u64, Errno> {
-    let name = || file_name(request.file);
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match request.kind {
-        Kind::Open => {
-            *open = Some(rustix::fs::openat(directory, name(), flags, Mode::empty())?);
-            Ok(0)
+impl Tree {
+    fn perform(&mut self, request: &Request, buffer: &mut [u8]) -> Result<u64, Errno> {
+        match request.kind {
+            Kind::Open if self.trees.is_read_only(request.file) => {
+                self.open(request.file, OFlags::RDONLY)
+            }
+            Kind::Open => self.open(request.file, OFlags::RDWR),
+            Kind::Create => self.open(request.file, OFlags::RDWR | OFlags::CREATE),
+            Kind::Close => {
+                let place = self.place(request.file)?;
+                // What close itself reports is not seen; a failed write-back shows at the fsync.
+                drop(self.open.swap_remove(place));
+                Ok(0)
+            }
+            Kind::Delete => {
+                self.trees.write_path(request.file, &mut self.path);
+                let flags = AtFlags::empty();
+                rustix::fs::unlinkat(&self.directory, self.path.as_str(), flags).map(|()| 0)
+            }
+            Kind::Stat => {
+                self.trees.write_path(request.file, &mut self.path);
+                let flags = AtFlags::empty();
+                rustix::fs::statat(&self.directory, self.path.as_str(), flags).map(|_| 0)
+            }
+            Kind::SyncAll => {
+                rustix::fs::sync();
+                Ok(0)
+            }
+            _ => self.on_open_file(request, buffer),
         }
-        Kind::Create => {
-            let (flags, mode) = (flags | OFlags::CREATE, Mode::from_raw_mode(0o666));
-            *open = Some(rustix::fs::openat(directory, name(), flags, mode)?);
-            Ok(0)
-        }
-        Kind::Close => {
-            // What close itself reports is not seen; a failed write-back shows at the fsync.
-            drop(open.take().ok_or(Errno::BADF)?);
-            Ok(0)
-        }
-        Kind::Delete => rustix::fs::unlinkat(directory, name(), AtFlags::empty()).map(|()| 0),
-        Kind::Stat => rustix::fs::statat(directory, name(), AtFlags::empty()).map(|_| 0),
-        _ => on_file(open.as_ref().ok_or(Errno::BADF)?, request, buffer),
     }
+
+    fn open(&mut self, file: u32, flags: OFlags) -> Result<u64, Errno> {
+        self.trees.write_path(file, &mut self.path);
+        let (path, mode) = (self.path.as_str(), Mode::from_raw_mode(0o666));
+        let open = rustix::fs::openat(&self.directory, path, flags | self.flags, mode)?;
+        self.open.push((file, open));
+        Ok(0)
+    }
+
+    fn place(&self, file: u32) -> Result<usize, Errno> {
+        let found = self.open.iter().position(|(number, _)| *number == file);
+        found.ok_or(Errno::BADF)
+    }
+
+    fn on_open_file(&self, request: &Request, buffer: &mut [u8]) -> Result<u64, Errno> {
+        let file = &self.open[self.place(request.file)?].1;
+        let direct = self.flags.contains(OFlags::DIRECT);
+        match request.kind {
+            Kind::WriteWhole => {
+                let size_bytes = self.trees.designated_bytes(request.file);
+                write_whole(file, &mut buffer[..request.len as usize], size_bytes)
+            }
+            Kind::Read if direct => {
+                // Up to the end of a file that does not end on a block.
+                let len = (request.len as usize).next_multiple_of(DIRECT_BYTES);
+                let room = len.min(buffer.len());
+                let moved = rustix::io::pread(file, &mut buffer[..room], request.offset)? as u64;
+                Ok(moved.min(u64::from(request.len)))
+            }
+            Kind::ReadWhole if direct => read_whole(file, buffer, request.len as usize, true),
+            _ => on_file(file, request, buffer),
+        }
+    }
+}
+
+/// Writes from the start to exactly `size_bytes`, in pieces as long as `piece`, no two alike.
+fn write_whole(file: &OwnedFd, piece: &mut [u8], size_bytes: u64) -> Result<u64, Errno> {
+    let mut offset = 0;
+    while offset < size_bytes {
+        let left = usize::try_from(size_bytes - offset).unwrap_or(usize::MAX);
+        let len = piece.len().min(left);
+        if offset > 0 {
+            scramble(piece);
+        }
+        let moved = rustix::io::pwrite(file, &piece[..len], offset)? as u64;
+        if moved == 0 {
+            return Err(Errno::IO);
+        }
+        offset += moved;
+    }
+    Ok(offset)
 }
 
 /// Sleeps, or less when a signal arrives.

@@ -35,7 +35,8 @@ pub enum Over {
     #[default]
     Rotor,
     /// Each thread carries out its list once for each file of its equal share of the first set,
-    /// in this order, and has then done its work.
+    /// in this order, and has then done its work. The threads of each group share all files of
+    /// the set among them; files of other sets are chosen in turn.
     Each(Order),
 }
 
@@ -74,6 +75,9 @@ pub struct FileSet {
     /// Whether its files were left by an earlier phase of the series.
     #[serde(default)]
     pub made_earlier: bool,
+    /// Whether existing files are opened for reading only.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 /// How the sizes of files spread around their mean.
@@ -94,9 +98,12 @@ pub enum Sizes {
 pub enum Tree {
     /// All in one directory.
     Flat,
-    /// Evenly over so many directories side by side.
+    /// Evenly over so many directories side by side, consecutive numbers together: as many
+    /// directories as threads give each thread its own when it goes over its share.
     Even(u32),
-    /// A random tree as filebench makes it.
+    /// A random tree as filebench 1.5 makes it: every directory draws how deep the tree is to be
+    /// (around the logarithm of the number of files to the base of the width) and how many entries
+    /// it has; at that depth they are files, above it directories.
     Random {
         /// Mean number of entries of a directory.
         width: f64,
@@ -148,9 +155,29 @@ pub struct LoopOp {
     /// Which of the thread's open files.
     #[serde(default)]
     pub fd: u32,
+    /// How the open file came to be open.
+    #[serde(default)]
+    pub opened: Opened,
+    /// Only the first so many bytes of the file are read or written; 0: all of it.
+    #[serde(default)]
+    pub span_bytes: u64,
     /// How often, one after another.
     #[serde(default = "one")]
     pub repeat: u32,
+}
+
+/// How the file that an operation needs open came to be open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opened {
+    /// By an operation of the list before it.
+    #[default]
+    Listed,
+    /// When it is first needed: the next file of the set is opened, as an operation of its own,
+    /// and stays open.
+    Once,
+    /// As before, but one for each file of the set, used in turn (filebench's `opennext`).
+    Rotating,
 }
 
 fn one() -> u32 {
@@ -164,7 +191,21 @@ impl From<FileOp> for LoopOp {
             op,
             set: 0,
             fd: 0,
+            opened: Opened::Listed,
+            span_bytes: 0,
             repeat: 1,
+        }
+    }
+}
+
+impl LoopOp {
+    /// Once, on this set and this open file.
+    #[must_use]
+    pub fn on(op: FileOp, set: u32, fd: u32) -> Self {
+        LoopOp {
+            set,
+            fd,
+            ..LoopOp::from(op)
         }
     }
 }
@@ -229,6 +270,77 @@ pub enum FileOp {
     },
     /// Wait for an event when the workload has a rate of them; no operation.
     Limit,
+    /// Wait for one event for each so many bytes that the thread has moved since it last did;
+    /// no operation.
+    LimitBytes {
+        /// Bytes that an event stands for.
+        bytes: u32,
+    },
+    /// Tell every thread that awaits this signal; waits while one of them is too far behind. No
+    /// operation.
+    Post {
+        /// Which signal.
+        signal: u32,
+    },
+    /// Wait until the signal has been given so often since the thread last went on; no operation.
+    Await {
+        /// Which signal.
+        signal: u32,
+        /// How often.
+        posts: u32,
+        /// How many posts more than this thread has asked for may be made before posters wait.
+        ahead: u32,
+    },
+}
+
+impl FileOp {
+    /// Whether it is an operation, rather than something that decides when the next one is.
+    #[must_use]
+    pub fn is_operation(self) -> bool {
+        !matches!(
+            self,
+            FileOp::Delay { .. }
+                | FileOp::Limit
+                | FileOp::LimitBytes { .. }
+                | FileOp::Post { .. }
+                | FileOp::Await { .. }
+        )
+    }
+
+    /// Whether it acts on a file that is open.
+    #[must_use]
+    pub fn needs_open(self) -> bool {
+        self.is_operation()
+            && !matches!(
+                self,
+                FileOp::Delete | FileOp::Create | FileOp::Open | FileOp::Stat
+            )
+    }
+
+    /// Whether bytes move to the file.
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        matches!(
+            self,
+            FileOp::AppendRandom { .. }
+                | FileOp::Append { .. }
+                | FileOp::WriteWhole { .. }
+                | FileOp::Write { .. }
+        )
+    }
+
+    /// The largest buffer it needs, in bytes.
+    #[must_use]
+    pub fn buffer_bytes(self) -> u32 {
+        match self {
+            FileOp::AppendRandom { bytes }
+            | FileOp::Append { bytes }
+            | FileOp::Read { bytes, .. }
+            | FileOp::Write { bytes, .. } => bytes,
+            FileOp::WriteWhole { piece_bytes } | FileOp::ReadWhole { piece_bytes } => piece_bytes,
+            _ => 0,
+        }
+    }
 }
 
 impl FileSet {
@@ -244,6 +356,7 @@ impl FileSet {
             tree: Tree::Flat,
             names: Names::Digits,
             made_earlier: false,
+            read_only: false,
         }
     }
 }

@@ -1,116 +1,352 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a loop of file operations makes sense and stays within what can be run.
 
+use std::collections::BTreeMap;
+
 use plimsoll_core::units::size;
 use plimsoll_core::workload::FileLoop;
-use plimsoll_core::workload::files::{FileOp, Sizes};
+use plimsoll_core::workload::files::{
+    FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree,
+};
 
 use crate::error::Error;
 
 /// Limits of a loop that may come from a file written by hand: beyond them the generator, not the
 /// target, would be measured, or memory would run out.
 const THREADS_MAX: u32 = 1024;
-const ENTRIES_MAX: u32 = 10_000_000;
+const ENTRIES_MAX: u64 = 10_000_000;
+const DIRECTORIES_MAX: u32 = 1_000_000;
 const BUFFERS_MAX: u64 = 1 << 30;
+const FDS_MAX: u32 = 64;
+const ROTATING_MAX: u32 = 256;
+const SIGNALS_MAX: u32 = 16;
+const REPEAT_MAX: u32 = 1_000_000;
 /// Here all files have the same size to a thousandth.
 const SHAPE_MAX: f64 = 1e6;
+/// Direct I/O is done in multiples of this many bytes everywhere.
+const DIRECT_BYTES: u64 = 512;
 
-/// Checks that the list of a loop makes sense: it names operations on an open file only where one
-/// is open, ends with none open, and fits the set.
+/// Checks that the lists of a loop make sense: they name operations on an open file only where one
+/// is open, end with none open, and fit the sets.
 ///
 /// # Errors
-/// A sentence about the first operation that does not fit.
+/// A sentence about the first thing that does not fit.
 pub fn check(files: &FileLoop) -> Result<(), Error> {
-    let ops: Vec<FileOp> = files.groups[0].ops.iter().map(|op| op.op).collect();
-    let set = &files.sets[0];
-    let fault = |what: String| Err(Error::Workload(format!("'{}': {what}", files.name)));
-    if files.threads() == 0 || ops.is_empty() || set.entries == 0 {
-        return fault("it needs a thread, an operation and a file".into());
+    found_in(files).map_err(|what| Error::Workload(format!("'{}': {what}", files.name)))
+}
+
+fn found_in(files: &FileLoop) -> Result<(), String> {
+    if files.threads() == 0 || files.sets.is_empty() {
+        return Err("it needs a thread, an operation and a file".into());
     }
-    // Comparisons with NaN are false, so it is in no range.
-    if let Sizes::Gamma(shape) = set.sizes
-        && !(1.0..=SHAPE_MAX).contains(&shape)
-    {
-        return fault("the gamma shape of file sizes must be within 1 and 1000000".into());
+    let mut entries = 0;
+    for (index, set) in files.sets.iter().enumerate() {
+        check_set(set)?;
+        entries += u64::from(set.entries);
+        if files.sets[..index]
+            .iter()
+            .any(|other| other.name == set.name)
+        {
+            return Err(format!("two sets are called '{}'", set.name));
+        }
     }
-    if !(0.0..=1.0).contains(&set.prealloc) {
-        return fault("the share of files that exist before the run is not within 0 and 1".into());
-    }
-    if files.threads() > THREADS_MAX || set.entries > ENTRIES_MAX {
-        return fault(format!(
+    if files.threads() > THREADS_MAX || entries > ENTRIES_MAX {
+        return Err(format!(
             "it may have at most {THREADS_MAX} threads and {ENTRIES_MAX} files"
         ));
     }
-    let buffers = u64::from(files.threads()) * u64::from(len_max(&ops));
+    // Comparisons with NaN are false, so it is in no range.
+    if files
+        .events_per_s
+        .is_some_and(|rate| !(1e-3..=1e9).contains(&rate))
+    {
+        return Err("the rate of events must be within 0.001 and 1000000000 a second".into());
+    }
+    let buffers = files
+        .groups
+        .iter()
+        .map(|group| u64::from(group.threads) * u64::from(len_max(group)));
+    let buffers: u64 = buffers.sum();
     if buffers > BUFFERS_MAX {
-        return fault(format!(
+        return Err(format!(
             "its threads need {} for buffers, more than {}; use fewer threads or smaller pieces",
             size(buffers as f64),
             size(BUFFERS_MAX as f64)
         ));
     }
-    let mut open = false;
-    for (index, op) in ops.iter().enumerate() {
-        let place = index + 1;
-        match op {
-            FileOp::Create | FileOp::Open if open => {
-                return fault(format!("operation {place} opens a second file"));
-            }
-            FileOp::Create | FileOp::Open => open = true,
-            FileOp::Delete | FileOp::Stat if open => {
-                return fault(format!(
-                    "operation {place} needs the open file closed before it"
-                ));
-            }
-            FileOp::Delete | FileOp::Stat => {}
-            FileOp::AppendRandom { .. } | FileOp::Fsync | FileOp::ReadWhole { .. } if open => {}
-            FileOp::Close if open => open = false,
-            _ => return fault(format!("operation {place} needs an open file")),
-        }
+    for group in &files.groups {
+        check_group(files, group).map_err(|what| format!("group '{}': {what}", group.name))?;
     }
-    if open {
-        return fault("the last operation leaves a file open; add a close".into());
+    check_signals(files)
+}
+
+fn check_set(set: &FileSet) -> Result<(), String> {
+    let name = &set.name;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(format!(
+            "'{name}' cannot be the name of a set: use up to 64 letters, digits and ._-"
+        ));
+    }
+    if set.entries == 0 {
+        return Err("it needs a thread, an operation and a file".into());
+    }
+    if let Sizes::Gamma(shape) = set.sizes
+        && !(1.0..=SHAPE_MAX).contains(&shape)
+    {
+        return Err("the gamma shape of file sizes must be within 1 and 1000000".into());
+    }
+    if !(0.0..=1.0).contains(&set.prealloc) {
+        return Err("the share of files that exist before the run is not within 0 and 1".into());
+    }
+    match set.tree {
+        Tree::Even(count) if !(1..=DIRECTORIES_MAX).contains(&count) => Err(format!(
+            "the files of '{name}' may lie in 1 to {DIRECTORIES_MAX} directories, not {count}"
+        )),
+        Tree::Random { width, .. } if !(2.0..=1e12).contains(&width) => Err(format!(
+            "the mean width of directories of '{name}' must be at least 2"
+        )),
+        Tree::Random { shape, .. } if shape != 0.0 && !(1.0..=SHAPE_MAX).contains(&shape) => {
+            Err("the gamma shape of a tree must be 0 or within 1 and 1000000".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_group(files: &FileLoop, group: &LoopGroup) -> Result<(), String> {
+    if !group.ops.iter().any(|op| op.op.is_operation()) {
+        return Err("it needs a thread, an operation and a file".into());
+    }
+    // Which set the file in each place of the open files is of.
+    let mut open: BTreeMap<u32, u32> = BTreeMap::new();
+    for (index, op) in group.ops.iter().enumerate() {
+        let place = index + 1;
+        check_op(files, group, op).map_err(|what| format!("operation {place} {what}"))?;
+        let step = step(&mut open, op, files);
+        step.map_err(|what| format!("operation {place} {what}"))?;
+    }
+    if !open.is_empty() {
+        return Err("the last operation leaves a file open; add a close".into());
     }
     Ok(())
 }
 
-/// The largest buffer an operation of the list needs.
-#[must_use]
-pub fn len_max(ops: &[FileOp]) -> u32 {
-    let len = |op: &FileOp| match op {
-        FileOp::AppendRandom { bytes } => *bytes,
-        FileOp::ReadWhole { piece_bytes } => *piece_bytes,
-        _ => 0,
+/// Plays one operation on what is open.
+fn step(open: &mut BTreeMap<u32, u32>, op: &LoopOp, files: &FileLoop) -> Result<(), &'static str> {
+    match op.op {
+        FileOp::Create | FileOp::Open => match open.insert(op.fd, op.set) {
+            Some(_) => return Err("opens a second file where one is open"),
+            None => return Ok(()),
+        },
+        FileOp::Delete if !open.is_empty() && files.over != Over::Rotor => {
+            return Err("needs the open file closed before it");
+        }
+        _ => {}
+    }
+    if !op.op.needs_open() {
+        return Ok(());
+    }
+    let set = match op.opened {
+        Opened::Listed => *open.get(&op.fd).ok_or("needs an open file")?,
+        _ if open.contains_key(&op.fd) => return Err("uses the place of a file that is open"),
+        _ => op.set,
     };
-    ops.iter().map(len).max().unwrap_or(0).max(1)
+    if op.op.is_write() && files.sets[set as usize].read_only {
+        return Err("writes to a set that is read only");
+    }
+    if op.op == FileOp::Close {
+        if op.opened != Opened::Listed {
+            return Err("closes a file that is to stay open");
+        }
+        open.remove(&op.fd);
+    }
+    Ok(())
+}
+
+fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp) -> Result<(), String> {
+    let Some(set) = files.sets.get(op.set as usize) else {
+        return Err(format!("names set {}, which there is not", op.set));
+    };
+    if op.fd >= FDS_MAX {
+        return Err(format!(
+            "may use open file 0 to {}, not {}",
+            FDS_MAX - 1,
+            op.fd
+        ));
+    }
+    if op.opened == Opened::Rotating && set.entries > ROTATING_MAX {
+        return Err(format!(
+            "would keep {} files open in each thread, more than {ROTATING_MAX}",
+            set.entries
+        ));
+    }
+    let once = matches!(op.op, FileOp::Create | FileOp::Open | FileOp::Close);
+    if op.repeat == 0 || op.repeat > REPEAT_MAX || once && op.repeat > 1 {
+        return Err(format!("cannot be done {} times in a row", op.repeat));
+    }
+    let bytes = op.op.buffer_bytes();
+    let moves = op.op.is_write() || bytes > 0;
+    let by_size = matches!(
+        op.op,
+        FileOp::Read { .. } | FileOp::ReadWhole { .. } | FileOp::WriteWhole { .. }
+    );
+    if by_size && bytes == 0 {
+        return Err("moves no bytes".into());
+    }
+    if group.direct && moves {
+        let whole = |bytes: u64| bytes.is_multiple_of(DIRECT_BYTES);
+        let blocks = match op.op {
+            FileOp::AppendRandom { .. } => false,
+            FileOp::WriteWhole { .. } => set.sizes == Sizes::Constant && whole(set.mean_bytes),
+            _ => true,
+        };
+        if !blocks || !whole(u64::from(bytes)) {
+            return Err(format!(
+                "cannot bypass the page cache: its sizes are not multiples of {DIRECT_BYTES} bytes"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_signals(files: &FileLoop) -> Result<(), String> {
+    let ops = || files.groups.iter().flat_map(|group| &group.ops);
+    for op in ops() {
+        let (FileOp::Await { signal, .. } | FileOp::Post { signal }) = op.op else {
+            continue;
+        };
+        if signal >= SIGNALS_MAX {
+            return Err(format!(
+                "it may use signals 0 to {}, not {signal}",
+                SIGNALS_MAX - 1
+            ));
+        }
+        let posted = ops().any(|op| op.op == FileOp::Post { signal });
+        if !posted {
+            return Err(format!(
+                "nobody gives signal {signal}, so it would wait without end"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The largest buffer an operation of the group needs.
+pub(super) fn len_max(group: &LoopGroup) -> u32 {
+    let bytes = group.ops.iter().map(|op| op.op.buffer_bytes());
+    bytes.max().unwrap_or(0).max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_loop::tests::{files, ops};
+
+    const READ: FileOp = FileOp::Read {
+        bytes: 4096,
+        random: true,
+    };
 
     #[test]
     fn lists_that_make_no_sense_are_refused_with_the_place() {
-        assert!(check(&FileLoop::varmail()).is_ok());
-        let with = |ops: &[FileOp]| FileLoop {
-            ops: ops.to_vec(),
-            ..FileLoop::varmail()
-        };
-        for (ops, expect) in [
+        for (list, expect) in [
             (&[FileOp::Fsync][..], "operation 1 needs an open file"),
             (
                 &[FileOp::Open, FileOp::Create],
                 "operation 2 opens a second",
             ),
             (&[FileOp::Open], "leaves a file open"),
-            (
-                &[FileOp::Open, FileOp::Delete],
-                "operation 2 needs the open",
-            ),
             (&[], "it needs a thread"),
+            (&[FileOp::Delay { ns: 5 }], "it needs a thread"),
+            (
+                &[FileOp::Stat, FileOp::Post { signal: 16 }],
+                "signals 0 to 15",
+            ),
+            (
+                &[
+                    FileOp::Stat,
+                    FileOp::Await {
+                        signal: 0,
+                        posts: 1,
+                        ahead: 1,
+                    },
+                ],
+                "nobody gives signal 0",
+            ),
         ] {
-            let error = check(&with(ops)).unwrap_err().to_string();
+            let error = check(&files(10, ops(list))).unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");
+        }
+    }
+
+    #[test]
+    fn operations_that_cannot_be_done_are_refused_with_the_reason() {
+        let on = |change: &dyn Fn(&mut LoopOp)| {
+            let mut op = LoopOp::from(READ);
+            op.opened = Opened::Once;
+            change(&mut op);
+            files(1_000, vec![op])
+        };
+        assert!(check(&on(&|_| {})).is_ok());
+        for (loop_, expect) in [
+            (on(&|op| op.set = 1), "names set 1"),
+            (on(&|op| op.fd = 64), "0 to 63"),
+            (on(&|op| op.opened = Opened::Rotating), "1000 files open"),
+            (on(&|op| op.repeat = 0), "0 times"),
+            (on(&|op| op.op = FileOp::Close), "to stay open"),
+            (
+                on(&|op| {
+                    op.op = FileOp::Read {
+                        bytes: 0,
+                        random: false,
+                    }
+                }),
+                "moves no bytes",
+            ),
+        ] {
+            let error = check(&loop_).unwrap_err().to_string();
+            assert!(error.contains(expect), "{error}");
+        }
+    }
+
+    #[test]
+    fn sets_that_cannot_be_laid_out_are_refused() {
+        let with = |change: &dyn Fn(&mut FileLoop)| {
+            let mut files = files(10, ops(&[FileOp::Stat]));
+            change(&mut files);
+            check(&files)
+        };
+        assert!(with(&|_| {}).is_ok());
+        let random = |width, shape| Tree::Random { width, shape };
+        for (result, expect) in [
+            (with(&|f| f.sets[0].name = "../x".into()), "'../x'"),
+            (with(&|f| f.sets.push(f.sets[0].clone())), "two sets"),
+            (with(&|f| f.sets[0].tree = Tree::Even(0)), "directories"),
+            (with(&|f| f.sets[0].tree = random(1.0, 0.0)), "width"),
+            (with(&|f| f.sets[0].tree = random(f64::NAN, 0.0)), "width"),
+            (with(&|f| f.sets[0].tree = random(2.0, 0.5)), "gamma shape"),
+            (with(&|f| f.events_per_s = Some(f64::NAN)), "rate of events"),
+        ] {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains(expect), "{error}");
+        }
+    }
+
+    #[test]
+    fn direct_operations_need_whole_blocks() {
+        let direct = |op| {
+            let mut files = files(10, ops(&[FileOp::Create, op, FileOp::Close]));
+            files.groups[0].direct = true;
+            check(&files)
+        };
+        assert!(direct(FileOp::Append { bytes: 4096 }).is_ok());
+        for op in [
+            FileOp::Append { bytes: 100 },
+            FileOp::AppendRandom { bytes: 4096 },
+            FileOp::WriteWhole { piece_bytes: 4096 },
+        ] {
+            let error = direct(op).unwrap_err().to_string();
+            assert!(error.contains("page cache"), "{error}");
         }
     }
 }

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the threads of a loop share while it is played. Atomics only.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use plimsoll_core::num::{floor_u64, round_u64};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::FileLoop;
+use plimsoll_core::workload::files::{FileOp, LoopGroup, Order, Over};
+
+use super::FileLoopSource;
+use super::each::Share;
+use crate::error::Error;
+use crate::target::Target;
+use crate::trees::Trees;
+
+/// Events that nobody took for so long are lost: filebench 1.5 fills its bucket no further.
+const EVENTS_KEPT: Nanos = Nanos(5_000_000_000);
+
+/// One run of a loop: made anew for each, so that events and signals begin at nothing.
+#[derive(Debug)]
+pub struct Play {
+    pub(super) files: FileLoop,
+    pub(super) trees: Arc<Trees>,
+    pub(super) events: Option<Events>,
+    pub(super) signals: Vec<Signal>,
+    /// Threads that still have work.
+    at_work: AtomicU32,
+}
+
+impl Play {
+    /// Of a loop that was checked, on its sets.
+    #[must_use]
+    pub fn new(files: &FileLoop, trees: Arc<Trees>) -> Self {
+        Play {
+            files: files.clone(),
+            trees,
+            events: files.events_per_s.map(Events::new),
+            signals: signals(files),
+            at_work: AtomicU32::new(files.threads()),
+        }
+    }
+
+    /// The source of threads `first..first + slots`, until `end`. `directory` is where the sets
+    /// lie; without one they are imagined, and sizes come from the sets.
+    ///
+    /// # Errors
+    /// When a directory must be listed and cannot be.
+    pub fn source(
+        self: &Arc<Self>,
+        (first, slots): (u32, u32),
+        end: Nanos,
+        directory: Option<&Path>,
+        seed: Seed,
+    ) -> Result<FileLoopSource, Error> {
+        let mut shares = Vec::new();
+        for thread in first..first + slots {
+            shares.push(self.share(thread, directory, seed)?);
+        }
+        let imagined = directory.is_none();
+        Ok(FileLoopSource::new(
+            Arc::clone(self),
+            first,
+            shares,
+            end,
+            imagined,
+            seed,
+        ))
+    }
+
+    /// The files in `directory` as `thread` sees them. `may_be_direct`: whether direct I/O is
+    /// possible there.
+    ///
+    /// # Errors
+    /// When the directory cannot be opened.
+    pub fn target(
+        &self,
+        thread: u32,
+        directory: &Path,
+        may_be_direct: bool,
+    ) -> Result<Target, Error> {
+        let group = self.group(thread).1;
+        let flags = (group.direct && may_be_direct, group.sync);
+        Target::tree(directory, Arc::clone(&self.trees), flags)
+    }
+
+    /// The largest buffer that `thread` needs, in bytes.
+    #[must_use]
+    pub fn len_max(&self, thread: u32) -> u32 {
+        super::check::len_max(self.group(thread).1)
+    }
+
+    /// The group of a thread, and which of its threads it is.
+    pub(super) fn group(&self, thread: u32) -> (usize, &LoopGroup, u32) {
+        let mut first = 0;
+        for (index, group) in self.files.groups.iter().enumerate() {
+            if thread - first < group.threads {
+                return (index, group, thread - first);
+            }
+            first += group.threads;
+        }
+        unreachable!("there are as many workers as threads");
+    }
+
+    fn share(
+        &self,
+        thread: u32,
+        directory: Option<&Path>,
+        seed: Seed,
+    ) -> Result<Option<Share>, Error> {
+        let Over::Each(order) = self.files.over else {
+            return Ok(None);
+        };
+        let (_, group, of_group) = self.group(thread);
+        let part = (of_group, group.threads);
+        let entries = self.trees.set(0).entries();
+        Ok(Some(match (order, directory) {
+            (Order::Listed, Some(directory)) => {
+                Share::of_list(&self.trees.listing(directory, 0)?, part)
+            }
+            (Order::Shuffled, _) => {
+                let seed = seed.derive("order of files", u64::from(thread));
+                Share::shuffled(entries, part, seed)
+            }
+            _ => Share::numbered(entries, part),
+        }))
+    }
+
+    /// A thread has done its work; whether it was the last, and is to make everything durable.
+    pub(super) fn leave(&self) -> bool {
+        self.at_work.fetch_sub(1, Ordering::AcqRel) == 1 && self.files.sync_at_end
+    }
+}
+
+/// Events at a rate: the `k`-th (from 1) is due at `k / rate`, to the nanosecond.
+#[derive(Debug)]
+pub(super) struct Events {
+    per_s: f64,
+    taken: AtomicU64,
+}
+
+impl Events {
+    fn new(per_s: f64) -> Self {
+        Events {
+            per_s,
+            taken: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes so many; when the last of them is due.
+    pub(super) fn take(&self, now: Nanos, count: u64) -> Nanos {
+        let lost = floor_u64(now.since(EVENTS_KEPT).as_secs_f64() * self.per_s);
+        let next = |taken: u64| taken.max(lost).saturating_add(count);
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        let before = self
+            .taken
+            .fetch_update(order.0, order.1, |taken| Some(next(taken)));
+        let last = next(before.expect("the change is always made"));
+        Nanos(round_u64(last as f64 * 1e9 / self.per_s))
+    }
+}
+
+/// Posts, and who waits for them. Each post is for all that wait.
+#[derive(Debug, Default)]
+pub(super) struct Signal {
+    posted: AtomicU64,
+    waiters: Vec<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    thread: u32,
+    /// Posts it has asked for so far.
+    asked: AtomicU64,
+    ahead: u64,
+}
+
+impl Signal {
+    /// Posts once; whether there was room for it.
+    pub(super) fn post(&self) -> bool {
+        let room = |posted: u64| {
+            let far = |waiter: &Waiter| waiter.asked.load(Ordering::Acquire) + waiter.ahead;
+            let room = self.waiters.iter().all(|waiter| posted < far(waiter));
+            room.then_some(posted + 1)
+        };
+        let posted = self
+            .posted
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, room);
+        posted.is_ok()
+    }
+
+    /// A thread asks for so many more.
+    pub(super) fn ask(&self, thread: u32, posts: u32) {
+        if let Some(waiter) = self.waiter(thread) {
+            waiter.asked.fetch_add(u64::from(posts), Ordering::AcqRel);
+        }
+    }
+
+    /// Whether a thread has got all it asked for.
+    pub(super) fn is_given(&self, thread: u32) -> bool {
+        let posted = self.posted.load(Ordering::Acquire);
+        let asked = |waiter: &Waiter| waiter.asked.load(Ordering::Acquire);
+        self.waiter(thread)
+            .is_none_or(|waiter| posted >= asked(waiter))
+    }
+
+    fn waiter(&self, thread: u32) -> Option<&Waiter> {
+        self.waiters.iter().find(|waiter| waiter.thread == thread)
+    }
+}
+
+fn signals(files: &FileLoop) -> Vec<Signal> {
+    let mut signals: Vec<Signal> = Vec::new();
+    let mut first = 0;
+    for group in &files.groups {
+        for op in &group.ops {
+            let (FileOp::Post { signal } | FileOp::Await { signal, .. }) = op.op else {
+                continue;
+            };
+            let place = signal as usize;
+            if signals.len() <= place {
+                signals.resize_with(place + 1, Signal::default);
+            }
+            if let FileOp::Await { ahead, .. } = op.op {
+                let waiter = |thread| Waiter {
+                    thread,
+                    asked: AtomicU64::new(0),
+                    ahead: u64::from(ahead),
+                };
+                let threads = first..first + group.threads;
+                signals[place].waiters.extend(threads.map(waiter));
+            }
+        }
+        first += group.threads;
+    }
+    signals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_at_their_rate_and_are_kept_for_five_seconds() {
+        let events = Events::new(3.0);
+        let due: Vec<u64> = (0..4).map(|_| events.take(Nanos(0), 1).0).collect();
+        assert_eq!(
+            due,
+            [333_333_333, 666_666_667, 1_000_000_000, 1_333_333_333]
+        );
+        assert_eq!(events.take(Nanos(0), 6), Nanos(3_333_333_333));
+        // At 20 s those up to 15 s are lost: the next is the 46th.
+        let now = Nanos(20 * Nanos::SECOND.0);
+        assert_eq!(events.take(now, 1), Nanos(15_333_333_333));
+        let fast = Events::new(1e6);
+        let last = (0..1_000_000).map(|_| fast.take(Nanos(0), 1)).last();
+        assert_eq!(last, Some(Nanos::SECOND), "no drift");
+    }
+
+    #[test]
+    fn posters_wait_for_those_that_are_far_behind() {
+        let waiter = |thread, ahead| Waiter {
+            thread,
+            asked: AtomicU64::new(0),
+            ahead,
+        };
+        let signal = Signal {
+            posted: AtomicU64::new(0),
+            waiters: vec![waiter(3, 2), waiter(4, 5)],
+        };
+        assert_eq!(
+            [signal.post(), signal.post(), signal.post()],
+            [true, true, false]
+        );
+        signal.ask(3, 3);
+        assert!(!signal.is_given(3) && signal.is_given(4));
+        assert!(signal.post() && signal.is_given(3));
+        assert!(signal.post() && signal.post() && !signal.post());
+        signal.ask(4, 1);
+        assert!(!signal.post(), "thread 3 has not asked for more");
+    }
+}

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One thread of a loop: its place in the list, its open files, and what it does next.
+
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::files::{FileOp, LoopOp, Opened};
+
+use super::each::Share;
+use super::play::Play;
+use crate::error::Error;
+use crate::fileset::Pick;
+
+/// A file that a thread has open.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    set: u32,
+    file: u32,
+    /// Where sequential reads and writes go on.
+    position: u64,
+}
+
+/// An operation that has not ended.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    kind: Kind,
+    set: u32,
+    file: u32,
+    /// Place among the open files, for operations on one.
+    fd: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Thread {
+    number: u32,
+    group: usize,
+    /// Index of the next operation, and how often it was done.
+    place: usize,
+    repeated: u32,
+    /// Open files by number; then, set by set, one for each file of the sets that are used in turn.
+    open: Vec<Option<Open>>,
+    /// By set, where its files begin in `open`, and whose turn it is.
+    rotating: Vec<(usize, u32)>,
+    flight: Option<Flight>,
+    /// What is left of its share, and the file it is at.
+    share: Option<Share>,
+    current: Option<u32>,
+    pub(super) free_since: Nanos,
+    /// Since when every file it could use has been busy.
+    pub(super) blocked_since: Option<Nanos>,
+    /// Whether it has asked for the posts it awaits.
+    awaiting: bool,
+    /// Bytes since it last took events for them.
+    moved_bytes: u64,
+    /// Whether it has done its work.
+    pub(super) has_left: bool,
+    rng: Rng,
+    /// Of the bytes it writes.
+    pub(super) contents: Rng,
+}
+
+/// What became of an operation of the list.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Turn {
+    Request(Request),
+    /// Nothing before this time.
+    Later(Nanos),
+    /// Every file it could use is busy.
+    Busy(Pick),
+    /// It waits for posts, or for those that await them.
+    Blocked,
+    /// No operation, but something others may wait for.
+    Signalled,
+    /// It has done its work.
+    Done,
+}
+
+/// The same, where the operation may also be left out.
+enum Step {
+    Turn(Turn),
+    LeftOut,
+}
+
+impl Thread {
+    pub(super) fn new(play: &Play, number: u32, share: Option<Share>, seed: Seed) -> Self {
+        let (index, group, _) = play.group(number);
+        let listed = group.ops.iter().map(|op| op.fd as usize + 1);
+        let mut end = listed.max().unwrap_or(0);
+        let mut rotating = Vec::new();
+        for set in 0..saturating_u32(play.files.sets.len() as u64) {
+            rotating.push((end, 0));
+            let is_used = |op: &LoopOp| op.opened == Opened::Rotating && op.set == set;
+            if group.ops.iter().any(is_used) {
+                end += play.trees.set(set).entries() as usize;
+            }
+        }
+        Thread {
+            number,
+            group: index,
+            place: 0,
+            repeated: 0,
+            open: vec![None; end],
+            rotating,
+            flight: None,
+            share,
+            current: None,
+            free_since: Nanos(0),
+            blocked_since: None,
+            awaiting: false,
+            moved_bytes: 0,
+            has_left: false,
+            rng: Rng::new(seed.derive("file loop", u64::from(number))),
+            contents: Rng::new(seed.derive("appended bytes", u64::from(number))),
+        }
+    }
+
+    /// What to do next. `imagined` sets have no files behind them.
+    pub(super) fn next(&mut self, play: &Play, imagined: bool, now: Nanos) -> Result<Turn, Error> {
+        let ops = &play.files.groups[self.group].ops;
+        // At most one turn through the list: then every operation has been left out.
+        for _ in 0..=ops.len() {
+            if self.place == 0 && self.current.is_none() && !self.begin(play) {
+                return Ok(Turn::Done);
+            }
+            let op = ops[self.place];
+            let step = if op.op.needs_open() {
+                self.on_open(play, op, imagined)?
+            } else if op.op.is_operation() {
+                self.on_name(play, op)?
+            } else {
+                Step::Turn(self.between(play, op.op, now))
+            };
+            match step {
+                Step::Turn(turn) => return Ok(turn),
+                Step::LeftOut => self.advance(op, ops.len()),
+            }
+        }
+        if self.share.is_some() {
+            // Nothing could be done with this file; the next one may be better.
+            return Ok(Turn::Later(now));
+        }
+        Err(Error::NoFile {
+            wanted: "a file that is not open",
+            entries: play.trees.set(0).entries(),
+        })
+    }
+
+    /// Begins the list; whether there is something to do.
+    fn begin(&mut self, play: &Play) -> bool {
+        let Some(share) = &mut self.share else {
+            return true;
+        };
+        let ops = &play.files.groups[self.group].ops;
+        let creates = ops
+            .iter()
+            .find(|op| op.set == 0 && op.op.is_operation())
+            .is_some_and(|op| op.op == FileOp::Create);
+        let pick = if creates {
+            Pick::Missing
+        } else {
+            Pick::Existing
+        };
+        self.current = share.next(play.trees.set(0), pick);
+        self.current.is_some()
+    }
+
+    fn advance(&mut self, op: LoopOp, len: usize) {
+        self.repeated += 1;
+        self.blocked_since = None;
+        if self.repeated >= op.repeat {
+            self.repeated = 0;
+            self.place = (self.place + 1) % len;
+            if self.place == 0 {
+                self.current = None;
+            }
+        }
+    }
+
+    fn go_on(&mut self, play: &Play) {
+        let ops = &play.files.groups[self.group].ops;
+        self.advance(ops[self.place], ops.len());
+    }
+
+    /// What decides when the next operation is.
+    fn between(&mut self, play: &Play, op: FileOp, now: Nanos) -> Turn {
+        let events = match op {
+            FileOp::Limit => 1,
+            FileOp::LimitBytes { bytes } => {
+                let (bytes, moved) = (u64::from(bytes.max(1)), self.moved_bytes);
+                self.moved_bytes = moved % bytes;
+                moved / bytes
+            }
+            FileOp::Delay { ns } => {
+                self.go_on(play);
+                self.free_since = self.free_since + Nanos(ns);
+                return Turn::Later(self.free_since);
+            }
+            FileOp::Post { signal } => {
+                let posted = play.signals[signal as usize].post();
+                return self.signalled(play, posted, now);
+            }
+            FileOp::Await { signal, posts, .. } => {
+                let signal = &play.signals[signal as usize];
+                if !self.awaiting {
+                    self.awaiting = true;
+                    signal.ask(self.number, posts);
+                    // Now there may be room for posts.
+                    return Turn::Signalled;
+                }
+                let given = signal.is_given(self.number);
+                self.awaiting = !given;
+                return self.signalled(play, given, now);
+            }
+            _ => 0,
+        };
+        self.go_on(play);
+        if let (Some(bucket), 1..) = (&play.events, events) {
+            self.free_since = self.free_since.max(bucket.take(now, events));
+        }
+        Turn::Later(self.free_since)
+    }
+
+    /// The time spent waiting for others belongs to no operation.
+    fn signalled(&mut self, play: &Play, done: bool, now: Nanos) -> Turn {
+        if !done {
+            self.blocked_since.get_or_insert(now);
+            return Turn::Blocked;
+        }
+        if self.blocked_since.is_some() {
+            self.free_since = self.free_since.max(now);
+        }
+        self.go_on(play);
+        Turn::Signalled
+    }
+
+    /// An operation that finds its file by name.
+    fn on_name(&mut self, play: &Play, op: LoopOp) -> Result<Step, Error> {
+        let (kind, pick) = match op.op {
+            FileOp::Create => (Kind::Create, Pick::Missing),
+            FileOp::Open => (Kind::Open, Pick::Existing),
+            FileOp::Delete => (Kind::Delete, Pick::Existing),
+            _ => (Kind::Stat, Pick::Existing),
+        };
+        let fd = op.fd as usize;
+        if matches!(kind, Kind::Create | Kind::Open) && self.open[fd].is_some() {
+            return Ok(Step::LeftOut);
+        }
+        let set = play.trees.set(op.set);
+        let picked = match self.current {
+            Some(file) if op.set == 0 => {
+                if !set.take(file, pick) {
+                    return Ok(Step::LeftOut);
+                }
+                Some(file)
+            }
+            _ => set.pick(pick)?,
+        };
+        let Some(file) = picked else {
+            return Ok(Step::Turn(Turn::Busy(pick)));
+        };
+        if kind == Kind::Delete && set.open_count(file) > 0 {
+            set.release(file);
+            return Ok(Step::LeftOut);
+        }
+        self.go_on(play);
+        let set = op.set;
+        let flight = Flight {
+            kind,
+            set,
+            file,
+            fd,
+        };
+        Ok(self.request(play, flight, (0, 0)))
+    }
+
+    /// An operation on an open file, which is opened first where that was left to it.
+    fn on_open(&mut self, play: &Play, op: LoopOp, imagined: bool) -> Result<Step, Error> {
+        let fd = match op.opened {
+            Opened::Rotating => {
+                let (first, turn) = self.rotating[op.set as usize];
+                first + (turn % play.trees.set(op.set).entries()) as usize
+            }
+            _ => op.fd as usize,
+        };
+        let Some(open) = self.open[fd] else {
+            if op.opened == Opened::Listed {
+                // Its open has failed.
+                return Ok(Step::LeftOut);
+            }
+            let set = op.set;
+            return Ok(match play.trees.set(set).pick(Pick::Existing)? {
+                None => Step::Turn(Turn::Busy(Pick::Existing)),
+                Some(file) => {
+                    let kind = Kind::Open;
+                    let flight = Flight {
+                        kind,
+                        set,
+                        file,
+                        fd,
+                    };
+                    self.request(play, flight, (0, 0))
+                }
+            });
+        };
+        if op.opened == Opened::Rotating {
+            let turn = &mut self.rotating[op.set as usize].1;
+            *turn = turn.wrapping_add(1);
+        }
+        self.go_on(play);
+        let (kind, place) = self.what(play, op, fd, open, imagined);
+        let flight = Flight {
+            kind,
+            set: open.set,
+            file: open.file,
+            fd,
+        };
+        Ok(self.request(play, flight, place))
+    }
+
+    /// Kind, and offset and length in bytes, of an operation on an open file.
+    fn what(
+        &mut self,
+        play: &Play,
+        op: LoopOp,
+        fd: usize,
+        open: Open,
+        imagined: bool,
+    ) -> (Kind, (u64, u32)) {
+        let set = play.trees.set(open.set);
+        let size_bytes = set.size_bytes(open.file);
+        let span = match op.span_bytes {
+            0 => size_bytes,
+            span => span.min(size_bytes),
+        };
+        // Where nothing is behind the set, the engine cannot know how much moves.
+        let whole = |bytes: u64, piece: u32| {
+            let bytes = saturating_u32(bytes);
+            if imagined { bytes } else { bytes.min(piece) }
+        };
+        match op.op {
+            FileOp::AppendRandom { bytes } => {
+                let size = self.rng.below(u64::from(bytes.max(1)));
+                (Kind::Append, (0, saturating_u32(size)))
+            }
+            FileOp::Append { bytes } => (Kind::Append, (0, bytes)),
+            FileOp::WriteWhole { piece_bytes } => {
+                let size_bytes = set.designated_bytes(open.file);
+                (Kind::WriteWhole, (0, whole(size_bytes, piece_bytes)))
+            }
+            FileOp::ReadWhole { .. } if imagined => (Kind::ReadWhole, (0, whole(size_bytes, 0))),
+            FileOp::ReadWhole { piece_bytes } => (Kind::ReadWhole, (0, piece_bytes)),
+            FileOp::Read { bytes, random } => {
+                let place = if random {
+                    self.random_block(span, bytes)
+                } else {
+                    self.next_piece(fd, span, bytes)
+                };
+                (Kind::Read, place)
+            }
+            FileOp::Write { bytes, random } => {
+                let offset = if random {
+                    self.random_block(span, bytes).0
+                } else {
+                    self.next_write(fd, op.span_bytes, bytes)
+                };
+                (Kind::Write, (offset, bytes))
+            }
+            FileOp::Fdatasync => (Kind::Fdatasync, (0, 0)),
+            FileOp::Close => (Kind::Close, (0, 0)),
+            _ => (Kind::Fsync, (0, 0)),
+        }
+    }
+
+    /// One of the whole blocks of a file; all of it when it has none.
+    fn random_block(&mut self, span: u64, bytes: u32) -> (u64, u32) {
+        match span / u64::from(bytes.max(1)) {
+            0 => (0, saturating_u32(span)),
+            blocks => (self.rng.below(blocks) * u64::from(bytes), bytes),
+        }
+    }
+
+    /// What is read next: at the end once nothing, then from the start again.
+    fn next_piece(&mut self, fd: usize, span: u64, bytes: u32) -> (u64, u32) {
+        let Some(open) = &mut self.open[fd] else {
+            return (0, 0);
+        };
+        let offset = open.position;
+        let len = saturating_u32(span.saturating_sub(offset)).min(bytes);
+        open.position = if len == 0 { 0 } else { offset + u64::from(len) };
+        (offset, len)
+    }
+
+    /// Where is written next: beyond the end unless there is a span.
+    fn next_write(&mut self, fd: usize, span: u64, bytes: u32) -> u64 {
+        let Some(open) = &mut self.open[fd] else {
+            return 0;
+        };
+        if span > 0 && open.position + u64::from(bytes) > span {
+            open.position = 0;
+        }
+        let offset = open.position;
+        open.position += u64::from(bytes);
+        offset
+    }
+
+    fn request(&mut self, play: &Play, flight: Flight, (offset, len): (u64, u32)) -> Step {
+        self.flight = Some(flight);
+        Step::Turn(Turn::Request(Request {
+            kind: flight.kind,
+            file: play.trees.number(flight.set, flight.file),
+            offset,
+            len,
+            intended_at: self.free_since,
+        }))
+    }
+
+    /// The last thread makes everything durable.
+    pub(super) fn sync_all(&self) -> Request {
+        Request {
+            kind: Kind::SyncAll,
+            file: 0,
+            offset: 0,
+            len: 0,
+            intended_at: self.free_since,
+        }
+    }
+
+    /// Its operation has ended.
+    pub(super) fn completed(&mut self, play: &Play, sample: &Sample) {
+        self.free_since = sample.completed_at;
+        let Some(flight) = self.flight.take() else {
+            return;
+        };
+        let Flight { set, file, fd, .. } = flight;
+        let slots = play.trees.set(set);
+        let request = &sample.request;
+        if let (true, Ok(bytes)) = (
+            request.kind.is_read() || request.kind.is_write(),
+            sample.result,
+        ) {
+            self.moved_bytes += bytes;
+        }
+        match (request.kind, sample.result) {
+            (Kind::Create | Kind::Open, Ok(_)) => {
+                slots.opened(file);
+                self.open[fd] = Some(Open {
+                    set,
+                    file,
+                    position: 0,
+                });
+            }
+            (Kind::Delete, Ok(_)) => slots.deleted(file),
+            (Kind::Create | Kind::Open | Kind::Delete | Kind::Stat, _) => slots.release(file),
+            (Kind::Close, _) => {
+                slots.closed(file);
+                self.open[fd] = None;
+            }
+            (Kind::Append, Ok(bytes)) => slots.grew(file, bytes),
+            (Kind::Write, Ok(bytes)) => slots.reaches(file, request.offset + bytes),
+            (Kind::WriteWhole, Ok(_)) => slots.reaches(file, slots.designated_bytes(file)),
+            _ => {}
+        }
+    }
+
+    /// Gives back what it holds: the engine's files are closed when the engine is dropped.
+    pub(super) fn let_go(&mut self, play: &Play) {
+        if let Some(flight) = self.flight.take()
+            && let Kind::Create | Kind::Open | Kind::Delete | Kind::Stat = flight.kind
+        {
+            play.trees.set(flight.set).release(flight.file);
+        }
+        for open in self.open.iter_mut().filter_map(Option::take) {
+            play.trees.set(open.set).closed(open.file);
+        }
+    }
+}
