@@ -10,6 +10,7 @@ mod basic;
 mod bonnie;
 mod error;
 pub mod fio;
+mod ior;
 mod iozone;
 mod nearest;
 pub mod originals;
@@ -48,6 +49,7 @@ const ROOMS: &[&[Known]] = &[
     iozone::KNOWN,
     sgpdd::KNOWN,
     surveys::KNOWN,
+    ior::KNOWN,
 ];
 
 /// Every workload that is known by name.
@@ -99,6 +101,6 @@ pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
         bonnie::NAME => bonnie::text(classic, phases),
         iozone::NAME => iozone::text(classic, phases),
         sgpdd::NAME => sgpdd::text(classic, phases),
-        _ => surveys::text(classic, phases),
+        _ => surveys::text(classic, phases).or_else(|| ior::text(classic, phases)),
     }
 }
