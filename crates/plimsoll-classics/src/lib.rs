@@ -17,6 +17,7 @@ pub mod originals;
 mod parts;
 mod settings;
 mod sgpdd;
+mod stamp;
 mod surveys;
 mod words;
 
@@ -50,6 +51,7 @@ const ROOMS: &[&[Known]] = &[
     sgpdd::KNOWN,
     surveys::KNOWN,
     ior::KNOWN,
+    stamp::KNOWN,
 ];
 
 /// Every workload that is known by name.
