@@ -3,7 +3,9 @@
 
 mod compare;
 mod doctor;
+mod export;
 mod fit;
+mod import;
 mod measure;
 mod progress;
 mod raze;
@@ -38,6 +40,8 @@ enum Command {
     Compare(compare::Args),
     Stack(stack::Args),
     Report(report::Args),
+    Import(import::Args),
+    Export(export::Args),
     Raze(raze::Args),
     Doctor(doctor::Args),
 }
@@ -63,6 +67,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Compare(args) => compare::main(&args),
         Command::Stack(args) => stack::main(&args),
         Command::Report(args) => report::main(&args),
+        Command::Import(args) => import::main(&args),
+        Command::Export(args) => export::main(&args),
         Command::Raze(args) => raze::main(&args),
         Command::Doctor(args) => doctor::main(&args),
     };

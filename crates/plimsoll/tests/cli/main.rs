@@ -3,4 +3,5 @@
 
 mod bad_input;
 mod campaign;
+mod exchange;
 mod support;

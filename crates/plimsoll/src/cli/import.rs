@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll import`: results that other programs printed become a run folder like any other.
+//!
+//! Everything is read before anything is written: a folder with half of the results would look
+//! like a whole one.
+
+use crate::failure::{Code, Failure, Outcome, failed};
+use plimsoll_archive::Writer;
+use plimsoll_classics::originals::{self, Format, Reading};
+use plimsoll_core::comparison::Policy;
+use plimsoll_core::event::{
+    Arm, Entry, Generator, Listener, Manifest, OpStats, RunEvent, TrialId, TrialResult, Warning,
+};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::target::MachineFacts;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::commands::{Command, Commands, Output};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Largest file read.
+const FILE_MAX_BYTES: u64 = 256 << 20;
+/// What is said of things that no output tells.
+const UNKNOWN: &str = "not recorded";
+
+/// Make a run folder of what other programs printed, so that `report` shows and compares it.
+///
+/// Each file is one system; runs that follow each other in one file are its blocks. Read are fio's
+/// JSON and JSON+, bonnie++'s CSV (1.96 to 1.98), iozone's throughput report, filebench's IO Summary
+/// and sgpdd-survey's summary.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll import old-array.json new-array.json -o migration
+  plimsoll import bonnie-2019.csv --format bonnie
+
+The blocks of an import are not randomised and not paired in time: a verdict on them is only as
+good as the way the files were made.")]
+pub(super) struct Args {
+    /// Outputs of other programs.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Run folder to write (default: plimsoll-results/<time>).
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Whose output it is.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "fio", "bonnie", "iozone", "filebench", "sgpdd"])]
+    format: String,
+    /// Print the results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A file, read.
+struct Source {
+    arm: String,
+    path: PathBuf,
+    format: Format,
+    readings: Vec<Reading>,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let given = Format::ALL
+        .into_iter()
+        .find(|format| format.name() == args.format);
+    let mut sources: Vec<Source> = Vec::new();
+    for path in &args.files {
+        let source = source(path, given, &sources)?;
+        sources.push(source);
+    }
+    let id = crate::campaign::run_id();
+    let folder = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(&id));
+    plimsoll_archive::check_free(&folder).map_err(failed(Code::Usage))?;
+    write(&folder, &manifest(&id, &sources), &sources)?;
+    let results = plimsoll_archive::open(&folder).map_err(failed(Code::Failed))?;
+    let page = super::report::write_page(&results, &folder)?;
+    if args.json {
+        super::print_json(&super::report::as_json(&results, &folder));
+    } else {
+        super::print(&super::report::as_text(&results, false));
+        super::print(&format!("Report: {}", page.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn source(path: &Path, given: Option<Format>, before: &[Source]) -> Result<Source, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("import {}: {error}", path.display()))
+    };
+    let bytes = std::fs::metadata(path)
+        .map_err(|error| wrong(&error))?
+        .len();
+    if bytes > FILE_MAX_BYTES {
+        return Err(wrong(&format!(
+            "it has {bytes} bytes, more than any output"
+        )));
+    }
+    let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let Some(format) = given.or_else(|| Format::guess(&text)) else {
+        return Err(wrong(&"it looks like no output that is known").hint(
+            "known are fio's JSON, bonnie++'s CSV, iozone's throughput report, filebench's IO Summary and sgpdd-survey's summary; --format says which it is",
+        ));
+    };
+    if let Some(first) = before.first()
+        && first.format != format
+    {
+        let (own, other) = (format.program(), first.format.program());
+        return Err(wrong(&format!(
+            "it is of {own}, and {} of {other}: their results cannot be compared",
+            first.path.display()
+        ))
+        .hint("import the files of each program by themselves"));
+    }
+    let readings = originals::read(format, &text).map_err(|error| wrong(&error))?;
+    let stem = path
+        .file_stem()
+        .map_or_else(|| "file".into(), |stem| stem.to_string_lossy().into_owned());
+    let taken = |name: &String| before.iter().any(|source| source.arm == *name);
+    let mut arm = stem.clone();
+    for number in 2.. {
+        if !taken(&arm) {
+            break;
+        }
+        arm = format!("{stem} {number}");
+    }
+    Ok(Source {
+        arm,
+        path: path.into(),
+        format,
+        readings,
+    })
+}
+
+fn manifest(id: &str, sources: &[Source]) -> Manifest {
+    let arm = |source: &Source| {
+        let host = source
+            .readings
+            .iter()
+            .map(|r| r.host.as_str())
+            .find(|host| !host.is_empty());
+        let on = host.map_or(String::new(), |host| format!(" on {host}"));
+        Arm {
+            name: source.arm.clone(),
+            target: source.path.display().to_string(),
+            description: format!("results of {}{on}, imported", source.format.program()),
+            control_of: None,
+            facts: None,
+        }
+    };
+    let blocks = sources
+        .iter()
+        .map(|source| source.readings.len())
+        .max()
+        .unwrap_or(0);
+    Manifest {
+        format: FormatVersion::RUN,
+        program: env!("CARGO_PKG_VERSION").into(),
+        id: id.into(),
+        began_at: jiff::Zoned::now()
+            .strftime("%Y-%m-%dT%H:%M:%S%:z")
+            .to_string(),
+        command: std::env::args().collect(),
+        seed: Seed(0),
+        generator: "none: nothing was drawn".into(),
+        policy: Policy::default(),
+        machine: MachineFacts {
+            host: UNKNOWN.into(),
+            kernel: UNKNOWN.into(),
+            cpu: UNKNOWN.into(),
+            cpus: 0,
+            ram_bytes: 0,
+            cpu_governor: None,
+        },
+        versions: BTreeMap::new(),
+        arms: sources.iter().map(arm).collect(),
+        entries: vec![entry(sources)],
+        blocks: saturating_u32(blocks as u64),
+    }
+}
+
+/// All files are of one format.
+fn entry(sources: &[Source]) -> Entry {
+    let format = sources[0].format;
+    let program = format.program();
+    let output = match format {
+        Format::Fio => Output::Fio,
+        Format::Bonnie => Output::Bonnie,
+        Format::Iozone => Output::Iozone,
+        Format::Filebench => Output::Filebench,
+        Format::Sgpdd => Output::Time,
+    };
+    let lengths = sources
+        .iter()
+        .flat_map(|source| &source.readings)
+        .map(length);
+    Entry {
+        label: program.into(),
+        scale: 1.0,
+        length: lengths.max().unwrap_or_default(),
+        workload: Workload::Commands(Commands {
+            name: program.into(),
+            prepare: Vec::new(),
+            phases: vec![Command {
+                name: program.into(),
+                argv: vec![program.into(), "(imported)".into()],
+                output,
+                moves: None,
+            }],
+            data_bytes: 0,
+        }),
+    }
+}
+
+fn length(reading: &Reading) -> Nanos {
+    reading
+        .phases
+        .iter()
+        .fold(Nanos(0), |sum, phase| sum + phase.wall)
+}
+
+fn write(folder: &Path, manifest: &Manifest, sources: &[Source]) -> Result<(), Failure> {
+    let mut writer = Writer::create(folder, manifest).map_err(failed(Code::Failed))?;
+    let mut trials = Vec::new();
+    // Block by block, as runs are recorded.
+    for block in 0..manifest.blocks {
+        for source in sources {
+            let Some(reading) = source.readings.get(block as usize) else {
+                continue;
+            };
+            let place = saturating_u32(trials.len() as u64);
+            let result = trial(source, reading, block, place);
+            writer.event(&RunEvent::TrialBegan(result.trial.clone()));
+            writer.event(&RunEvent::TrialEnded(result.clone()));
+            trials.push(result);
+            for note in &reading.notes {
+                let warning = Warning {
+                    about: source.arm.clone(),
+                    text: note.clone(),
+                };
+                writer.event(&RunEvent::Warning(warning));
+            }
+        }
+    }
+    let text = "these results were imported: what they ran on, in which order and how was not recorded; nothing was randomised or paired in time";
+    writer.event(&RunEvent::Warning(Warning {
+        about: String::new(),
+        text: text.into(),
+    }));
+    let comparisons = plimsoll_stats::compare_all(manifest, &trials);
+    writer.event(&RunEvent::Finished {
+        interrupted: false,
+        comparisons,
+    });
+    match writer.take_failure() {
+        None => Ok(()),
+        Some(failure) => Err(Failure::new(Code::Failed, failure)),
+    }
+}
+
+fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialResult {
+    let mut stats = OpStats::default();
+    reading
+        .phases
+        .iter()
+        .for_each(|phase| stats.merge(&phase.stats));
+    let cpu = |pick: fn(&plimsoll_core::event::PhaseResult) -> u64| {
+        reading.phases.iter().map(pick).fold(0, u64::saturating_add)
+    };
+    TrialResult {
+        trial: TrialId {
+            block,
+            place,
+            arm: source.arm.clone(),
+            workload: source.format.program().into(),
+        },
+        length: length(reading),
+        prepare: Nanos(0),
+        stats,
+        phases: reading.phases.clone(),
+        workers: Vec::new(),
+        generator: Generator {
+            engine: format!("imported from {}", source.path.display()),
+            user_cpu_ns: cpu(|phase| phase.user_cpu_ns),
+            system_cpu_ns: cpu(|phase| phase.system_cpu_ns),
+            ..Generator::default()
+        },
+        fidelity: Vec::new(),
+        interrupted: false,
+    }
+}

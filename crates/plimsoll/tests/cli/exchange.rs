@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Results and workloads that come from other programs, or go to them.
+
+use crate::support::{Lab, text};
+
+const NUMBERS: &str = "100,9,2048,50,1024,40,300,8,4096,60,512.5,7,16,,,,,1000,20,,,3000,30,,,5000,50,6000,60,1us,2us,3us,4us,5us,6us,7us,8us,9us,10us,11us,12us";
+
+fn bonnie(host: &str, runs: usize) -> String {
+    let line = |seed: usize| format!("1.97,1.97,{host},1,{seed},64M,,{NUMBERS}\n");
+    (0..runs).map(line).collect()
+}
+
+#[test]
+fn old_results_become_a_run_that_can_be_reported() {
+    let lab = Lab::new();
+    for (name, host) in [("old.csv", "a"), ("new.csv", "b")] {
+        std::fs::write(lab.path(name), bonnie(host, 3)).unwrap();
+    }
+    let made = lab.json(&["import", "old.csv", "new.csv", "-o", "run", "--json"]);
+    let trials = made["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 6);
+    let places: Vec<_> = trials
+        .iter()
+        .map(|t| (t["block"].as_u64(), t["arm"].as_str()))
+        .collect();
+    assert_eq!(
+        places[..2],
+        [(Some(0), Some("old")), (Some(0), Some("new"))]
+    );
+    let verdicts = made["comparisons"].as_array().unwrap();
+    assert!(
+        verdicts
+            .iter()
+            .any(|v| v["workload"] == "bonnie++: put_block" && v["verdict"] == "equivalent")
+    );
+    let again = lab.json(&["report", "run", "--json"]);
+    assert_eq!(again["comparisons"], made["comparisons"]);
+}
+
+#[test]
+fn what_cannot_be_imported_is_refused_and_nothing_is_written() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("good.csv"), bonnie("a", 1)).unwrap();
+    std::fs::write(lab.path("short.csv"), "1.97,1.97,h\n").unwrap();
+    std::fs::write(
+        lab.path("other.txt"),
+        "Children see throughput for 2 readers = 5 kB/sec\n",
+    )
+    .unwrap();
+    std::fs::write(
+        lab.path("cut.json"),
+        "{\"fio version\": \"fio-3.33\",\n \"jobs\": [",
+    )
+    .unwrap();
+    std::fs::write(lab.path("poem.txt"), "of the sea\n").unwrap();
+    for (files, word) in [
+        (
+            ["good.csv", "short.csv"],
+            "short.csv: read the output of bonnie++: line 1",
+        ),
+        (["good.csv", "other.txt"], "cannot be compared"),
+        (["good.csv", "poem.txt"], "looks like no output"),
+        (["good.csv", "gone.csv"], "No such file"),
+        (["cut.json", "good.csv"], "line 2"),
+    ] {
+        let output = lab.run(&["import", files[0], files[1], "-o", "run"]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(word), "{errors}");
+        assert!(!lab.path("run").exists(), "{word}");
+    }
+}
+
+#[test]
+fn workloads_are_exported_or_refused() {
+    let lab = Lab::new();
+    let output = lab.run(&[
+        "export", "--to", "fio", "randread", "-o", "r.fio", "--for", "2s",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let job = std::fs::read_to_string(lab.path("r.fio")).unwrap();
+    assert!(
+        job.contains("rw=randread\n") && job.contains("runtime=2000ms\n"),
+        "{job}"
+    );
+    for (args, word) in [
+        (
+            ["export", "--to", "fio", "randread", "-o", "r.fio"],
+            "exists",
+        ),
+        (
+            ["export", "--to", "fio", "varmail", "-o", "v.fio"],
+            "no counterpart",
+        ),
+        (
+            ["export", "--to", "iolog", "randread", "-o", "x.log"],
+            "--to fio",
+        ),
+    ] {
+        let output = lab.run(&args);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(word), "{errors}");
+    }
+}
