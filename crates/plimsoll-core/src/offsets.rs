@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the offsets of block operations are chosen.
+//! How the offsets of block operations are chosen: the kinds, and [`Draw`], which chooses.
+
+mod draw;
+mod permutation;
+mod zipf;
+
+pub use draw::{Draw, Region};
+pub use permutation::Permutation;
 
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 
 use super::{Assumed, Cell, Direction};
 use crate::num::{floor_u64, saturating_u32};
-use crate::offsets::Offsets;
+use crate::offsets::{Draw, Region};
 use crate::op::{Kind, Request};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
@@ -11,6 +11,8 @@ use crate::units::Nanos;
 /// Largest single transfer. Larger recorded means are split by nobody: they are capped here, and
 /// the bytes lost in their cell show as a missed gate.
 const SIZE_MAX: u64 = 16 << 20;
+/// Block of offsets that are drawn by block.
+const PAGE: u64 = 4096;
 
 /// The requests of a series of cells: an iterator with fixed memory.
 ///
@@ -49,8 +51,7 @@ struct Stream {
     /// Magnitude of what was carried on from the last cell with operations.
     carried: i128,
     working_set: u64,
-    offsets: Offsets,
-    cursor: u64,
+    draw: Draw,
 }
 
 impl Arrivals {
@@ -71,6 +72,15 @@ impl Arrivals {
             assumed.working_set_bytes >= align,
             "the working set holds a block"
         );
+        // Kinds that count in blocks count in pages; a working set below one is one block.
+        let grain_bytes = align
+            .max(PAGE)
+            .min(assumed.working_set_bytes / align * align);
+        let region = Region {
+            start: 0,
+            bytes: assumed.working_set_bytes,
+            grain_bytes,
+        };
         let stream = |direction: Direction| Stream {
             direction,
             times: Rng::new(seed.derive("arrivals", direction as u64)),
@@ -81,8 +91,7 @@ impl Arrivals {
             last_size: 0,
             carried: 0,
             working_set: assumed.working_set_bytes,
-            offsets: assumed.offsets.clone(),
-            cursor: 0,
+            draw: Draw::new(&assumed.offsets, region, (0, 1), seed.derive("places", 0)),
         };
         Arrivals {
             len_max: len_max(&cells, align),
@@ -178,21 +187,6 @@ impl Stream {
         }
     }
 
-    fn place(&mut self, size: u64) -> u64 {
-        match self.offsets {
-            Offsets::Sequential => {
-                let at = if self.cursor + size > self.working_set {
-                    0
-                } else {
-                    self.cursor
-                };
-                self.cursor = at + size;
-                at
-            }
-            _ => self.places.below((self.working_set / size).max(1)) * size,
-        }
-    }
-
     fn emit(&mut self, at: Nanos, end: Nanos, align: u64, len_max: u64) -> Request {
         let largest = (self.working_set / align * align).max(align);
         let size = self.size(align).min(largest).min(len_max);
@@ -204,7 +198,7 @@ impl Stream {
             Direction::Read => Kind::Read,
             Direction::Write => Kind::Write,
         };
-        let offset = self.place(size);
+        let offset = self.draw.next(saturating_u32(size), &mut self.places);
         Request {
             kind,
             file: 0,
@@ -242,6 +236,15 @@ mod tests {
     use super::super::tests::bursty;
     use super::super::{Load, totals};
     use super::*;
+    use crate::offsets::Offsets;
+
+    /// As computed before offsets of other kinds could be drawn; a change breaks replays.
+    const SEQUENCE: [(u64, u64, u32); 4] = [
+        (4_698_038, 628_097_024, 32_768),
+        (8_357_997, 774_799_360, 32_768),
+        (21_690_585, 1_021_181_952, 32_768),
+        (23_439_211, 974_520_320, 32_768),
+    ];
 
     fn count(requests: &[Request], kind: Kind) -> (f64, f64) {
         let chosen = requests.iter().filter(|r| r.kind == kind);
@@ -383,6 +386,39 @@ mod tests {
             worst.max((t - i as f64 / n as f64).abs())
         });
         assert!(distance < 1.63 / (n as f64).sqrt(), "{distance}");
+    }
+
+    #[test]
+    fn offsets_of_every_kind_stay_inside_and_aligned() {
+        for offsets in [
+            Offsets::Permutation,
+            Offsets::Backward,
+            Offsets::Zipf { exponent: 1.0 },
+            Offsets::Runs { blocks: 4 },
+        ] {
+            for working_set in [512, 10 << 20] {
+                let mut model = bursty();
+                model.assumed.offsets = offsets.clone();
+                model.assumed.working_set_bytes = working_set;
+                let cells = model.play_whole(1.0);
+                let requests = Arrivals::new(cells, &model.assumed, 512, Seed(3));
+                for request in requests.take(2_000) {
+                    let end = request.offset + u64::from(request.len);
+                    assert!(end <= working_set && request.offset.is_multiple_of(512));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_random_sequence_of_uniform_offsets_is_as_it_always_was() {
+        let model = bursty();
+        let arrivals = Arrivals::new(model.play_whole(1.0), &model.assumed, 512, Seed(1));
+        let first: Vec<(u64, u64, u32)> = arrivals
+            .take(4)
+            .map(|r| (r.intended_at.0, r.offset, r.len))
+            .collect();
+        assert_eq!(first, SEQUENCE);
     }
 
     #[test]

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Chooses offsets in a region, one per operation.
+//!
+//! The random numbers come from the caller, so that one generator serves everything a stream of
+//! operations draws. Sizes may differ from one operation to the next: then kinds that count in
+//! blocks count in blocks of the region's grain, and a smaller operation lies at a random multiple
+//! of its size inside its block.
+
+use super::permutation::Permutation;
+use super::zipf::Zipf;
+use super::{Offsets, Zone};
+use crate::num::round_u64;
+use crate::rng::{Rng, Seed};
+
+/// What a stream of operations may touch, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// Where it begins.
+    pub start: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// The block that is counted in, at least 1: the largest operation.
+    pub grain_bytes: u64,
+}
+
+impl Region {
+    /// Whole blocks of the region, at least 1.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        (self.bytes / self.grain_bytes.max(1)).max(1)
+    }
+}
+
+/// Chooses offsets.
+#[derive(Debug, Clone)]
+pub struct Draw {
+    region: Region,
+    way: Way,
+}
+
+#[derive(Debug, Clone)]
+enum Way {
+    Uniform,
+    /// Bytes from the start of the region.
+    Sequential(u64),
+    /// Where the operation before began, from the start of the region.
+    Backward(u64),
+    Runs {
+        blocks: u64,
+        left: u64,
+        cursor: u64,
+    },
+    Strided {
+        stride_bytes: u64,
+        cursor: u64,
+    },
+    ByBlock(ByBlock),
+}
+
+/// Kinds that choose a block by its number.
+#[derive(Debug, Clone)]
+enum ByBlock {
+    Permutation {
+        order: Permutation,
+        seed: Seed,
+        /// Of the order, counted from 0.
+        round: u64,
+        next: u64,
+    },
+    Interleaved {
+        first: u64,
+        step: u64,
+        next: u64,
+        blocks: u64,
+    },
+    Zipf {
+        ranks: Zipf,
+        places: Permutation,
+    },
+    Zones(Vec<Span>),
+}
+
+/// A zone as it is drawn: access share summed up to its end, and where it lies, in blocks.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    access_until: f64,
+    first: u64,
+    blocks: u64,
+}
+
+impl Draw {
+    /// Offsets for worker `worker` of `workers` in `region`. The order of a permutation and the
+    /// places of Zipf's ranks come from `seed`: workers with the same seed have the same hot
+    /// blocks and the same order.
+    #[must_use]
+    pub fn new(
+        offsets: &Offsets,
+        region: Region,
+        (worker, workers): (u32, u32),
+        seed: Seed,
+    ) -> Self {
+        let blocks = region.blocks();
+        let way = match offsets {
+            Offsets::Uniform => Way::Uniform,
+            Offsets::Sequential => Way::Sequential(0),
+            Offsets::Backward => Way::Backward(0),
+            Offsets::Runs { blocks } => Way::Runs {
+                blocks: (*blocks).max(1),
+                left: 0,
+                cursor: 0,
+            },
+            Offsets::Strided { stride_bytes } => Way::Strided {
+                stride_bytes: (*stride_bytes).max(1),
+                cursor: 0,
+            },
+            Offsets::Permutation => Way::ByBlock(ByBlock::Permutation {
+                order: Permutation::new(blocks, seed.derive("round", 0)),
+                seed,
+                round: 0,
+                next: 0,
+            }),
+            Offsets::Interleaved => {
+                let first = u64::from(worker) % blocks;
+                Way::ByBlock(ByBlock::Interleaved {
+                    first,
+                    step: u64::from(workers.max(1)),
+                    next: first,
+                    blocks,
+                })
+            }
+            Offsets::Zipf { exponent } => Way::ByBlock(ByBlock::Zipf {
+                ranks: Zipf::new(blocks, *exponent),
+                places: Permutation::new(blocks, seed.derive("places", 0)),
+            }),
+            Offsets::Zones(zones) => Way::ByBlock(ByBlock::Zones(spans(zones, blocks))),
+        };
+        Draw { region, way }
+    }
+
+    /// Operations of one block each that go through the region once: where each block comes once,
+    /// all of its blocks, else as many operations as it has blocks.
+    #[must_use]
+    pub fn pass(&self) -> u64 {
+        match &self.way {
+            Way::ByBlock(ByBlock::Interleaved {
+                first,
+                step,
+                blocks,
+                ..
+            }) => (blocks - first).div_ceil(*step),
+            Way::Strided { stride_bytes, .. } => {
+                let last = self.region.bytes.saturating_sub(self.region.grain_bytes);
+                last / stride_bytes + 1
+            }
+            _ => self.region.blocks(),
+        }
+    }
+
+    /// The offset of the next operation, which is `size` bytes long. Where `size` is at most the
+    /// region, the operation ends inside it.
+    #[inline]
+    pub fn next(&mut self, size: u32, rng: &mut Rng) -> u64 {
+        let size = u64::from(size.max(1));
+        let bytes = self.region.bytes;
+        let from_start = match &mut self.way {
+            Way::Uniform => rng.below((bytes / size).max(1)) * size,
+            Way::Sequential(cursor) => {
+                let at = if *cursor + size > bytes { 0 } else { *cursor };
+                *cursor = at + size;
+                at
+            }
+            Way::Backward(cursor) => {
+                if *cursor < size {
+                    *cursor = bytes / size * size;
+                }
+                *cursor = cursor.saturating_sub(size);
+                *cursor
+            }
+            Way::Runs {
+                blocks,
+                left,
+                cursor,
+            } => {
+                if *left == 0 || *cursor + size > bytes {
+                    let fits = (bytes / size).max(1);
+                    *cursor = rng.below(fits.saturating_sub(*blocks) + 1) * size;
+                    *left = *blocks;
+                }
+                *left -= 1;
+                *cursor += size;
+                *cursor - size
+            }
+            Way::Strided {
+                stride_bytes,
+                cursor,
+            } => {
+                let at = if *cursor + size > bytes { 0 } else { *cursor };
+                *cursor = at + *stride_bytes;
+                at
+            }
+            Way::ByBlock(by_block) => {
+                let block = by_block.next(rng);
+                self.region.inside(block, size, rng)
+            }
+        };
+        self.region.start + from_start
+    }
+}
+
+impl ByBlock {
+    fn next(&mut self, rng: &mut Rng) -> u64 {
+        match self {
+            ByBlock::Permutation {
+                order,
+                seed,
+                round,
+                next,
+            } => {
+                if *next == order.n() {
+                    *round += 1;
+                    *next = 0;
+                    *order = Permutation::new(order.n(), seed.derive("round", *round));
+                }
+                *next += 1;
+                order.at(*next - 1)
+            }
+            ByBlock::Interleaved {
+                first,
+                step,
+                next,
+                blocks,
+            } => {
+                let block = *next;
+                *next += *step;
+                if *next >= *blocks {
+                    *next = *first;
+                }
+                block
+            }
+            ByBlock::Zipf { ranks, places } => places.at(ranks.next(rng) - 1),
+            ByBlock::Zones(spans) => {
+                let drawn = rng.unit();
+                let zone = spans.partition_point(|span| span.access_until <= drawn);
+                let span = spans[zone.min(spans.len() - 1)];
+                span.first + rng.below(span.blocks)
+            }
+        }
+    }
+}
+
+impl Region {
+    /// Where in `block` an operation of `size` begins, from the start of the region; one that is
+    /// longer than a block begins with it, or as late as it can.
+    fn inside(&self, block: u64, size: u64, rng: &mut Rng) -> u64 {
+        let grain = self.grain_bytes.max(1);
+        let start = block * grain;
+        if size < grain {
+            return start + rng.below(grain / size) * size;
+        }
+        start.min(self.bytes.saturating_sub(size) / grain * grain)
+    }
+}
+
+/// The zones as they are drawn. A zone of some size has at least one block as long as there are
+/// blocks, and the last one reaches to the end.
+fn spans(zones: &[Zone], blocks: u64) -> Vec<Span> {
+    let access_all: f64 = zones.iter().map(|zone| zone.access).sum();
+    let size_all: f64 = zones.iter().map(|zone| zone.size).sum();
+    let (mut access, mut size, mut first) = (0.0, 0.0, 0);
+    let mut spans = Vec::new();
+    for (i, zone) in zones.iter().enumerate() {
+        access += zone.access / access_all;
+        size += zone.size / size_all;
+        let end = if i + 1 == zones.len() {
+            blocks
+        } else {
+            round_u64(size * blocks as f64).min(blocks)
+        };
+        // Rounding may leave nothing: then it shares the block before.
+        let begin = first.min(blocks - 1);
+        spans.push(Span {
+            access_until: access,
+            first: begin,
+            blocks: end.saturating_sub(begin).max(1),
+        });
+        first = end.max(first);
+    }
+    if spans.is_empty() {
+        spans.push(Span {
+            access_until: 1.0,
+            first: 0,
+            blocks,
+        });
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests;
