@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use plimsoll_core::event::{Generator, Interval, OpStats};
+use plimsoll_core::event::{Interval, OpStats};
 use plimsoll_core::units::Nanos;
 
 use crate::recorder::Tally;
-use crate::run::{Outcome, RunOptions};
+use crate::run::Outcome;
 use crate::worker::{Ended, Report};
 
 /// How often the controller looks at `stop` when nothing else happens.
@@ -29,10 +29,28 @@ const PATIENCE: Nanos = Nanos(1_500_000_000);
 /// belongs to the second before it, which is then longer.
 const SLIVER: Nanos = Nanos(50_000_000);
 
+/// Up to when operations per second are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// The planned end: of closed loops.
+    AsPlanned,
+    /// The planned end or the end of the last operation, whichever is later.
+    ToLastEnd,
+}
+
+/// What was planned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) warmup: Nanos,
+    pub(crate) length: Nanos,
+    pub(crate) count: Count,
+    /// Whether the work may be done before the planned end; then it counts up to its own.
+    pub(crate) may_end_early: bool,
+}
+
 /// Merges what the workers report.
 pub(crate) struct Controller<'a> {
-    options: &'a RunOptions,
-    closed_loop: bool,
+    plan: Plan,
     on_interval: &'a mut dyn FnMut(Interval),
     /// By worker, where cleared tallies go.
     pub(crate) spares: Vec<Sender<Tally>>,
@@ -46,15 +64,9 @@ pub(crate) struct Controller<'a> {
 }
 
 impl<'a> Controller<'a> {
-    pub(crate) fn new(
-        options: &'a RunOptions,
-        workers: u32,
-        closed_loop: bool,
-        on_interval: &'a mut dyn FnMut(Interval),
-    ) -> Self {
+    pub(crate) fn new(plan: Plan, workers: u32, on_interval: &'a mut dyn FnMut(Interval)) -> Self {
         Controller {
-            options,
-            closed_loop,
+            plan,
             on_interval,
             spares: Vec::new(),
             total: OpStats::default(),
@@ -100,9 +112,7 @@ impl<'a> Controller<'a> {
 
     fn emit_seconds(&mut self, now: Option<Nanos>) {
         let reached = self.progress.iter().copied().min().unwrap_or(0);
-        let measured = now.map_or(Nanos(0), |now| {
-            now.since(self.options.warmup).since(PATIENCE)
-        });
+        let measured = now.map_or(Nanos(0), |now| now.since(self.plan.warmup).since(PATIENCE));
         let overdue = measured.0 / Nanos::SECOND.0;
         // Workers that have ended stand at the end of time.
         let last = self
@@ -114,7 +124,7 @@ impl<'a> Controller<'a> {
         } else {
             reached.max(overdue)
         };
-        let held = self.options.length.since(SLIVER).0 / Nanos::SECOND.0;
+        let held = self.plan.length.since(SLIVER).0 / Nanos::SECOND.0;
         let until = until.min(held.max(until.saturating_sub(1)));
         while self.next < until {
             self.emit_second();
@@ -153,42 +163,56 @@ impl<'a> Controller<'a> {
     }
 
     /// What the run gave, given the workers' accounts and whether it was asked to stop.
-    pub(crate) fn outcome(mut self, ended: Vec<Ended>, interrupted: bool) -> Outcome {
-        let interrupted = interrupted && ended.iter().any(|worker| worker.end.interrupted);
+    pub(crate) fn outcome(mut self, ended: Vec<Ended>, stopped: bool) -> Outcome {
+        let Plan {
+            warmup,
+            length,
+            count,
+            may_end_early,
+        } = self.plan;
+        let interrupted = stopped && ended.iter().any(|worker| worker.end.interrupted);
+        let gave_up = ended.iter().filter_map(|worker| worker.end.gave_up);
+        let failed = gave_up.min_by_key(|gave_up| gave_up.at);
         let finished_at = ended.iter().map(|worker| worker.end.at).max();
+        let finished_at = finished_at.unwrap_or_default();
         let last_end = ended.iter().map(|worker| worker.last_end).max();
-        let planned = if interrupted {
-            finished_at.unwrap_or_default()
+        let last_end = last_end.unwrap_or_default();
+        let planned = if interrupted || failed.is_some() {
+            finished_at
+        } else if may_end_early && finished_at < warmup + length {
+            last_end
         } else {
-            self.options.warmup + self.options.length
+            warmup + length
         };
-        let whole = planned.max(last_end.unwrap_or_default());
-        let counted = if self.closed_loop {
-            planned.min(self.options.warmup + self.options.length)
-        } else {
-            whole
+        let whole = planned.max(last_end);
+        let counted = match count {
+            Count::AsPlanned => planned.min(warmup + length),
+            Count::ToLastEnd => whole,
         };
-        let length = counted.since(self.options.warmup);
-        let covered = whole.max(finished_at.unwrap_or_default());
-        self.emit_rest(covered.since(self.options.warmup));
-        let mut generator = Generator::default();
-        let mut submitted = Vec::new();
+        self.emit_rest(whole.max(finished_at).since(warmup));
+        let mut outcome = Outcome {
+            stats: self.total,
+            length: counted.since(warmup),
+            interrupted,
+            failed: failed.map(|gave_up| gave_up.to_string()),
+            ..Outcome::default()
+        };
+        let mut engines: Vec<String> = Vec::new();
         for worker in ended {
-            generator.engine = worker.engine;
+            if !engines.contains(&worker.engine) {
+                engines.push(worker.engine);
+            }
+            let generator = &mut outcome.generator;
             generator.user_cpu_ns += worker.cpu_ns.0;
             generator.system_cpu_ns += worker.cpu_ns.1;
             generator.not_submitted += worker.end.not_submitted;
             generator.outside_ns += worker.own.outside.0;
             generator.pacing_ns += worker.own.pacing.0;
             generator.ops += worker.own.ops;
-            submitted.extend(worker.submitted);
+            outcome.submitted.extend(worker.submitted);
+            outcome.workers.extend(worker.workers);
         }
-        Outcome {
-            stats: self.total,
-            length,
-            generator,
-            submitted,
-            interrupted,
-        }
+        outcome.generator.engine = engines.join(" / ");
+        outcome
     }
 }

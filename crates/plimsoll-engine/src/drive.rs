@@ -45,7 +45,8 @@ const SPIN_SHARE: u64 = 10;
 const SPIN_MIN: Nanos = Nanos(20_000);
 const SPIN_MAX: Nanos = Nanos(200_000);
 
-/// When so many first operations have all failed, the run is given up.
+/// When so many first operations have all failed, the run is given up; when so many fail one after
+/// another later on, it ends with what was measured.
 const HOPELESS: u64 = 100;
 
 /// What a checked read is to replace: no stamp, and not the zeros of a hole.
@@ -55,6 +56,9 @@ const UNREAD: u8 = 0xa5;
 const ETIMEDOUT: i32 = rustix::io::Errno::TIMEDOUT.raw_os_error();
 /// Recorded for transfers cut short.
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
+/// What a full target says.
+const ENOSPC: i32 = rustix::io::Errno::NOSPC.raw_os_error();
+const EDQUOT: i32 = rustix::io::Errno::DQUOT.raw_os_error();
 
 /// Bounds of a drive.
 #[derive(Debug, Clone, Copy)]
@@ -89,13 +93,45 @@ impl Limits {
     }
 }
 
+/// The failure on which a drive ended before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GaveUp {
+    /// When it was seen.
+    pub at: Nanos,
+    /// What was being done.
+    pub kind: Kind,
+    /// Where.
+    pub offset: u64,
+    /// The system's error number.
+    pub errno: i32,
+    /// Failures in a row, this one included.
+    pub in_a_row: u64,
+}
+
+impl std::fmt::Display for GaveUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let cause = io::Error::from_raw_os_error(self.errno);
+        let (kind, offset, at) = (self.kind, self.offset, self.at);
+        write!(
+            f,
+            "ended after {at} by a {kind} at offset {offset}: {cause}"
+        )?;
+        if self.in_a_row > 1 {
+            write!(f, " ({} failures in a row)", self.in_a_row)?;
+        }
+        Ok(())
+    }
+}
+
 /// How a drive ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriveEnd {
     /// When.
     pub at: Nanos,
-    /// Whether `stop` was set before the source had ended.
+    /// Whether `stop` was set, or the drive given up, before the source had ended.
     pub interrupted: bool,
+    /// Why it was given up, if it was.
+    pub gave_up: Option<GaveUp>,
     /// Requests due before the end that were never handed over.
     pub not_submitted: u64,
 }
@@ -137,9 +173,13 @@ struct Driver<'a, C, S, B> {
     ended: bool,
     n_done: u64,
     n_failed: u64,
+    /// `n_done` when the last operation failed, and how many had failed in a row by then.
+    last_failure: (u64, u64),
+    gave_up: Option<GaveUp>,
 }
 
-/// Runs `source` on `engine` until it ends, `stop` is set or the deadline has passed.
+/// Runs `source` on `engine` until it ends, `stop` is set, the deadline has passed or the target is
+/// full or fails all the time.
 ///
 /// # Errors
 /// When the source cannot go on, the engine is broken or lacks an operation, or the first 100
@@ -170,6 +210,8 @@ pub fn drive<C: Clock, S: Source, B: Boundary>(
         ended: false,
         n_done: 0,
         n_failed: 0,
+        last_failure: (0, 0),
+        gave_up: None,
     };
     let interrupted = driver.run(limits, stop)?;
     Ok(driver.finish(interrupted))
@@ -182,7 +224,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         // Ends with the source, the stop or the deadline.
         loop {
             self.recorder.tick(now);
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || self.gave_up.is_some() {
                 self.drain(now, now + STOP_DRAIN)?;
                 return Ok(true);
             }
@@ -249,6 +291,14 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                     };
                     match self.source.next(*now, slot)? {
                         Next::Request(request) => (slot, request),
+                        Next::Until(time) => {
+                            self.free.push_front(slot);
+                            *now = self.clock.now();
+                            if time > *now {
+                                return Ok(Gathered::At(time));
+                            }
+                            continue;
+                        }
                         answer => {
                             self.free.push_front(slot);
                             return Ok(self.no_request(answer));
@@ -275,8 +325,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 Gathered::Ended
             }
             Next::Again => Gathered::More,
-            Next::Until(due) => Gathered::At(due),
-            Next::Wait | Next::Request(_) => {
+            Next::Wait | Next::Until(_) | Next::Request(_) => {
                 assert!(
                     self.in_flight + self.batch.len() > 0,
                     "a source waits only for an operation in flight"
@@ -347,27 +396,54 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             };
             self.in_flight -= 1;
             self.n_done += 1;
-            self.recorder.record(&sample);
+            if self.source.is_counted(slot) {
+                self.recorder.record(&sample);
+            }
             if S::CHECKS && self.moves_data {
                 self.source.check(slot, &sample, self.engine.buffer(slot));
             }
             self.source.completed(slot, &sample);
-            self.free.push_back(slot);
+            if self.source.goes_on(slot) {
+                self.free.push_front(slot);
+            } else {
+                self.free.push_back(slot);
+            }
             if let Err(errno) = sample.result {
-                self.failed(sample.request.kind, errno)?;
+                self.failed(&sample, errno)?;
             }
         }
         Ok(now)
     }
 
     #[cold]
-    fn failed(&mut self, kind: Kind, errno: i32) -> Result<(), Error> {
+    fn failed(&mut self, sample: &Sample, errno: i32) -> Result<(), Error> {
         self.n_failed += 1;
+        let Request { kind, offset, .. } = sample.request;
         if self.n_failed == HOPELESS && self.n_done == HOPELESS {
             return Err(Error::AllFailed {
                 count: HOPELESS,
                 kind,
                 source: io::Error::from_raw_os_error(errno),
+            });
+        }
+        let (before, row) = self.last_failure;
+        let in_a_row = if before + 1 == self.n_done {
+            row + 1
+        } else {
+            1
+        };
+        self.last_failure = (self.n_done, in_a_row);
+        // A full target does not get better: what follows would be the speed of refusals.
+        let is_full = errno == ENOSPC || errno == EDQUOT;
+        // While nothing has succeeded the run may yet turn out to be hopeless.
+        let is_lost = in_a_row >= HOPELESS && self.n_failed < self.n_done;
+        if (is_full || is_lost) && self.gave_up.is_none() {
+            self.gave_up = Some(GaveUp {
+                at: sample.completed_at,
+                kind,
+                offset,
+                errno,
+                in_a_row,
             });
         }
         Ok(())
@@ -396,6 +472,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         DriveEnd {
             at,
             interrupted: interrupted && !(self.ended && self.in_flight == 0),
+            gave_up: self.gave_up,
             not_submitted,
         }
     }

@@ -24,7 +24,9 @@ pub enum Error {
     #[error("run the workload: {0}")]
     Workload(String),
     /// The engine cannot do an operation of this workload.
-    #[error("run the workload: the engine {engine} has no operation '{kind}'; choose engine sync")]
+    #[error(
+        "run the workload: the engine {engine} has no operation '{kind}'; choose another engine"
+    )]
     Unsupported {
         /// The operation.
         kind: Kind,
@@ -67,12 +69,31 @@ pub enum Error {
         /// The last one's error.
         source: io::Error,
     },
+    /// A phase of a series could not be played.
+    #[error("play the phase '{phase}': {source}")]
+    Phase {
+        /// Its name.
+        phase: String,
+        /// Why.
+        source: Box<Error>,
+    },
     /// The user stopped the program before anything was measured.
     #[error("{0}: stopped by the user")]
     Stopped(String),
 }
 
 impl Error {
+    /// The same, said of a phase. A stop by the user is nobody's fault, and stays what it is.
+    pub(crate) fn in_phase(self, phase: &str) -> Error {
+        match self {
+            Error::Stopped(_) => self,
+            error => Error::Phase {
+                phase: phase.into(),
+                source: Box::new(error),
+            },
+        }
+    }
+
     /// An [`Error::Io`] about `path`.
     pub(crate) fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> Error {
         Error::Io {

@@ -219,6 +219,10 @@ impl Source for FileLoopSource {
         fill_random(bytes, &mut self.threads[to_usize(thread)].contents);
     }
 
+    fn worker_of(&self, slot: u32) -> u32 {
+        self.holder(slot).unwrap_or(0)
+    }
+
     fn completed(&mut self, slot: u32, sample: &Sample) {
         let Some(thread) = self.holders[slot as usize].take() else {
             return;

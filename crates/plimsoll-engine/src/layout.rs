@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lays out the data file of a workload: random contents, made durable before anything is measured.
+//! Lays out the data files of a workload: random contents, made durable before anything is measured.
 //!
-//! Afterwards nothing of it is in the page cache, as far as the system takes that advice, so that
+//! Afterwards nothing of them is in the page cache, as far as the system takes that advice, so that
 //! every run begins alike: with a new file or one that is used again. Sets of files are laid out in
 //! [`crate::trees`].
 //!
@@ -21,8 +21,16 @@ use rustix::fs::{Advice, OFlags};
 use crate::engine::fill_random;
 use crate::error::Error;
 
-/// Name of the one file of models and random workloads.
-pub(crate) const DATA_FILE: &str = "plimsoll.data";
+/// Name of a data file in a directory: of all workers, or of one.
+pub(crate) fn data_file_name(base: &str, worker: Option<u32>) -> String {
+    match worker {
+        None => format!("plimsoll.{base}"),
+        Some(worker) => format!("plimsoll.{base}.{worker}"),
+    }
+}
+
+/// Base name of the one file of models.
+pub(crate) const DATA_FILE: &str = "data";
 
 /// Bytes per write of the layout.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
@@ -105,13 +113,71 @@ fn sync_directory(directory: &Path) -> Result<(), Error> {
     rustix::fs::fsync(&open).map_err(|e| Error::at("make durable", directory, e))
 }
 
-/// Opens the data file for the run, around the page cache when `direct`.
-pub(crate) fn open_data(path: &Path, direct: bool) -> Result<OwnedFd, Error> {
-    let flags = if direct {
-        OFlags::DIRECT
-    } else {
-        OFlags::empty()
-    };
+/// Makes an empty file, for a run that fills it.
+pub(crate) fn empty_file(path: &Path) -> Result<(), Error> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let file = options.open(path).map_err(|e| Error::at("create", path, e));
+    file.map(drop)
+}
+
+/// Makes sure that an earlier phase left a file here.
+pub(crate) fn expect_file(path: &Path) -> Result<(), Error> {
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return Ok(());
+    }
+    let text = format!(
+        "'{}' was to be left by an earlier phase, and is not there; run the phase that writes it first",
+        path.display()
+    );
+    Err(Error::Workload(text))
+}
+
+/// Makes a file durable and drops its clean pages from the page cache, where the system takes that
+/// advice.
+pub(crate) fn go_cold(path: &Path) -> Result<(), Error> {
+    let file = File::open(path).map_err(|e| Error::at("open", path, e))?;
+    sync(&file, path)
+}
+
+/// As [`go_cold`] for every file below `directory`.
+pub(crate) fn go_cold_below(directory: &Path) -> Result<(), Error> {
+    let open = crate::target::open_directory(directory)?;
+    // One for all: many files would each wait for the journal.
+    rustix::fs::syncfs(&open).map_err(|e| Error::at("make durable", directory, e))?;
+    let mut left = vec![directory.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        let fault = |e| Error::at("list", &directory, e);
+        for entry in std::fs::read_dir(&directory).map_err(fault)? {
+            let entry = entry.map_err(fault)?;
+            let kind = entry.file_type().map_err(fault)?;
+            let path = entry.path();
+            if kind.is_dir() {
+                left.push(path);
+            } else if kind.is_file() {
+                let file = File::open(&path).map_err(|e| Error::at("open", &path, e))?;
+                let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How a data file is opened for a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Opening {
+    /// Around the page cache.
+    pub(crate) direct: bool,
+    /// Every write is durable when it ends.
+    pub(crate) durable: bool,
+}
+
+/// Opens the data file for the run.
+pub(crate) fn open_data(path: &Path, opening: Opening) -> Result<OwnedFd, Error> {
+    let Opening { direct, durable } = opening;
+    let mut flags = OFlags::empty();
+    flags.set(OFlags::DIRECT, direct);
+    flags.set(OFlags::DSYNC, durable);
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.custom_flags(i32::try_from(flags.bits()).expect("open flags fit"));
@@ -144,7 +210,7 @@ mod tests {
     #[test]
     fn a_layout_that_fails_leaves_no_file_behind() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(DATA_FILE);
+        let path = directory.path().join(data_file_name(DATA_FILE, None));
         let lay_out = |stop| data_file(&path, 1 << 20, Seed(1), &AtomicBool::new(stop));
         assert!(lay_out(true).is_err() && !path.exists());
         lay_out(false).unwrap();

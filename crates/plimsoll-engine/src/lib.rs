@@ -13,11 +13,15 @@
 //!
 //! Not here: statistics across runs, the folder of a run, the terminal.
 
+mod act;
+mod blocks;
+mod check;
 mod choice;
 pub mod clock;
-
 mod controller;
 mod cpu;
+mod data_file;
+mod device;
 pub mod drive;
 pub mod engine;
 mod error;
@@ -26,12 +30,13 @@ pub mod file_loop;
 pub mod fileset;
 mod gate;
 mod layout;
+mod memory;
 pub mod null;
 pub mod pool;
 mod prepare;
-mod random;
 pub mod recorder;
 mod run;
+mod series;
 pub mod sim;
 pub mod source;
 pub mod sync;
@@ -40,6 +45,7 @@ pub mod target;
 mod trace;
 pub mod trees;
 mod verify;
+mod watch;
 mod worker;
 
 pub use choice::EngineChoice;

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a workload and a place to something that can be run: checks, files, nothing measured.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::{Cell, Model};
+use plimsoll_core::model::Cell;
+use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
-use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::Blocks;
+use plimsoll_core::workload::blocks::{Blocks, Group, Made};
+use plimsoll_core::workload::files::FileSet;
+use plimsoll_core::workload::series::Body;
+use plimsoll_core::workload::{FileLoop, Workload};
 
+use crate::check::Checks;
 use crate::choice::EngineChoice;
+use crate::device::{self, Claim};
 use crate::error::Error;
-use crate::file_loop;
-use crate::layout;
+use crate::layout::{self, DATA_FILE, data_file_name};
 use crate::sim::SimDisk;
 use crate::trees::{self, Known, Trees};
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.
 const ALIGN_MIN: u32 = 512;
-
-/// Limits of reads and writes that may come from a file written by hand: beyond them memory would
-/// run out, also on engines that lower the depth.
-const DEPTH_MAX: u32 = 1 << 16;
-const BLOCK_BYTES_MAX: u32 = 1 << 28;
 
 /// Where a workload runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +43,16 @@ pub enum Place<'a> {
         /// As for a directory.
         direct_align: u32,
     },
+    /// A block device whose contents may be destroyed, for workloads on one file. It is claimed
+    /// (`O_EXCL`) until the [`Prepared`] is dropped, and never removed.
+    Device {
+        /// The device.
+        path: &'a Path,
+        /// As for a directory.
+        direct_align: u32,
+        /// Its size.
+        bytes: u64,
+    },
     /// Nowhere: every operation succeeds at once. Real time.
     Null,
     /// Nowhere, by way of the kernel: requests that do nothing, on a ring. Real time.
@@ -54,15 +64,146 @@ pub enum Place<'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum Ground {
     Storage {
-        /// Where file sets live; `None` when only the data file may be touched.
+        /// Where files live; `None` when only the data file may be touched.
         directory: Option<PathBuf>,
-        /// The one file of models and random workloads.
+        /// The one file of models, or the device.
         data: PathBuf,
         direct_align: u32,
+        /// Whether the data file is a device.
+        device: Option<Device>,
     },
     Null,
     Nop,
     Sim(SimDisk),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Device {
+    pub(crate) bytes: u64,
+    _claim: Claim,
+}
+
+impl Ground {
+    fn of(place: Place<'_>) -> Result<Self, Error> {
+        let storage = |directory: Option<&Path>, data, direct_align, device| Ground::Storage {
+            directory: directory.map(Path::to_path_buf),
+            data,
+            direct_align,
+            device,
+        };
+        Ok(match place {
+            Place::Directory { path, direct_align } => {
+                let data = path.join(data_file_name(DATA_FILE, None));
+                storage(Some(path), data, direct_align, None)
+            }
+            Place::File { path, direct_align } => {
+                storage(None, path.to_path_buf(), direct_align, None)
+            }
+            Place::Device {
+                path,
+                direct_align,
+                bytes,
+            } => {
+                let device = Device {
+                    bytes,
+                    _claim: device::claim(path, direct_align > 0)?,
+                };
+                storage(None, path.to_path_buf(), direct_align, Some(device))
+            }
+            Place::Null => Ground::Null,
+            Place::Nop => Ground::Nop,
+            Place::Sim(disk) => Ground::Sim(disk),
+        })
+    }
+
+    /// Whether the page cache can be bypassed.
+    pub(crate) fn can_bypass_cache(&self) -> bool {
+        matches!(self, Ground::Storage { direct_align, .. } if *direct_align > 0)
+    }
+
+    /// Alignment of offsets and sizes, in bytes.
+    pub(crate) fn align(&self) -> u32 {
+        match self {
+            Ground::Storage { direct_align, .. } => (*direct_align).max(ALIGN_MIN),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => ALIGN_MIN,
+        }
+    }
+
+    /// The device that everything is on.
+    pub(crate) fn device(&self) -> Option<&Device> {
+        match self {
+            Ground::Storage { device, .. } => device.as_ref(),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => None,
+        }
+    }
+
+    /// Where file sets live.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Ground::Storage { directory, .. } => directory.as_deref(),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => None,
+        }
+    }
+
+    /// The file of `worker` of `group`; `None` where there are no files.
+    pub(crate) fn file_of(&self, group: &Group, worker: u32) -> Option<PathBuf> {
+        let Ground::Storage {
+            directory, data, ..
+        } = self
+        else {
+            return None;
+        };
+        let Some(directory) = directory else {
+            return Some(data.clone());
+        };
+        let worker = (!group.extent.shared).then_some(worker);
+        Some(directory.join(data_file_name(&group.extent.file, worker)))
+    }
+
+    /// The files of `blocks`, each once: those that groups share are made for all of them.
+    pub(crate) fn files_of(&self, blocks: &Blocks) -> BTreeMap<PathBuf, DataFile> {
+        let mut files: BTreeMap<PathBuf, DataFile> = BTreeMap::new();
+        for group in &blocks.groups {
+            let own = if group.extent.shared {
+                1
+            } else {
+                group.workers
+            };
+            for path in (0..own).filter_map(|worker| self.file_of(group, worker)) {
+                let wanted = DataFile::of(group);
+                let file = files.entry(path).or_insert(wanted);
+                file.bytes = file.bytes.max(wanted.bytes);
+                file.is_read |= wanted.is_read;
+                // One group's wish for contents is enough; so is one that begins empty.
+                file.made = match (file.made, wanted.made) {
+                    (Made::Before, _) | (_, Made::Before) => Made::Before,
+                    (Made::During, _) | (_, Made::During) => Made::During,
+                    _ => Made::Earlier,
+                };
+            }
+        }
+        files
+    }
+}
+
+/// What a data file is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DataFile {
+    bytes: u64,
+    made: Made,
+    is_read: bool,
+}
+
+impl DataFile {
+    fn of(group: &Group) -> Self {
+        let mut kinds = group.mix.iter().flat_map(|turn| turn.kind.operations());
+        DataFile {
+            // Whole pages, so that direct I/O of any size ends inside.
+            bytes: group.extent.bytes.next_multiple_of(4096),
+            made: group.extent.made,
+            is_read: group.mix.is_empty() || kinds.any(|kind| *kind == Kind::Read),
+        }
+    }
 }
 
 /// A workload with its files laid out. May be run more than once.
@@ -79,12 +220,15 @@ pub struct Prepared {
 }
 
 /// Checks `workload` and lays out its files in `place`: random data, made durable. A data file
-/// that already has the right size is used as it is, with nothing of it in the page cache. `cells` is the play of a model (`None`: the
-/// whole recording once, unscaled), ignored for other workloads.
+/// that already has the right size is used as it is, with nothing of it in the page cache; so is a
+/// device whose samples hold data. `cells` is the play of a model (`None`: the whole recording
+/// once, unscaled), ignored for other workloads. The files of a series are laid out as its phases
+/// need them.
 ///
 /// # Errors
-/// When the workload does not fit the place, a file cannot be written, or `stop` was set. A data
-/// file that was not finished is removed; files of a set are left to the owner of the directory.
+/// When the workload does not fit the place or the memory, a file cannot be written, or `stop` was
+/// set. A data file that was not finished is removed; files of a set are left to the owner of the
+/// directory.
 pub fn prepare(
     place: Place<'_>,
     workload: &Workload,
@@ -93,21 +237,13 @@ pub fn prepare(
     choice: EngineChoice,
     stop: &AtomicBool,
 ) -> Result<Prepared, Error> {
-    let ground = match place {
-        Place::Directory { path, direct_align } => Ground::Storage {
-            directory: Some(path.to_path_buf()),
-            data: path.join(layout::DATA_FILE),
-            direct_align,
-        },
-        Place::File { path, direct_align } => Ground::Storage {
-            directory: None,
-            data: path.to_path_buf(),
-            direct_align,
-        },
-        Place::Null => Ground::Null,
-        Place::Nop => Ground::Nop,
-        Place::Sim(disk) => Ground::Sim(disk),
+    let ground = Ground::of(place)?;
+    let align = ground.align();
+    let checks = Checks {
+        ground: &ground,
+        align,
     };
+    checks.workload(workload)?;
     let cells = match (workload, cells) {
         (Workload::Model(_), Some(cells)) => cells.to_vec(),
         (Workload::Model(model), None) => model.play_whole(1.0),
@@ -121,138 +257,143 @@ pub fn prepare(
         trees: None,
         choice,
     };
-    prepared.check()?;
     prepared.lay_out(seed, stop)?;
     Ok(prepared)
 }
 
 impl Prepared {
-    /// Alignment of offsets and sizes, in bytes.
-    pub(crate) fn align(&self) -> u32 {
-        match self.ground {
-            Ground::Storage { direct_align, .. } => direct_align.max(ALIGN_MIN),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => ALIGN_MIN,
-        }
-    }
-
-    /// Whether the page cache is bypassed.
-    pub(crate) fn is_direct(&self) -> bool {
-        self.may_be_direct() && self.workload.is_direct()
-    }
-
-    /// Whether the page cache can be bypassed.
-    pub(crate) fn may_be_direct(&self) -> bool {
-        matches!(&self.ground, Ground::Storage { direct_align, .. } if *direct_align > 0)
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.data_bytes()?;
-        if !self.align().is_power_of_two() {
-            let text = format!("the alignment {} is not a power of two", self.align());
-            return Err(Error::Workload(text));
-        }
-        match &self.workload {
-            Workload::Model(model) => self.check_model(model),
-            Workload::Blocks(blocks) => self.check_blocks(blocks),
-            Workload::Files(files) => {
-                if let Ground::Storage {
-                    directory: None,
-                    data,
-                    ..
-                } = &self.ground
-                {
-                    let name = &files.name;
-                    let text = format!("'{name}' needs a directory, not {}", data.display());
-                    return Err(Error::Workload(text));
-                }
-                file_loop::check(files)
-            }
-            Workload::Series(_) | Workload::Commands(_) => {
-                Err(Error::Workload("phases are not run here".into()))
-            }
-        }
-    }
-
-    fn check_model(&self, model: &Model) -> Result<(), Error> {
-        let set = model.assumed.working_set_bytes;
-        if set < u64::from(self.align()) {
-            let text = format!(
-                "'{}': its working set of {set} bytes is smaller than one block of {} bytes",
-                model.name,
-                self.align()
-            );
-            return Err(Error::Workload(text));
-        }
-        Ok(())
-    }
-
-    fn check_blocks(&self, blocks: &Blocks) -> Result<(), Error> {
-        let [group] = &blocks.groups[..] else {
-            return Err(Error::Workload(format!(
-                "'{}': one group only",
-                blocks.name
-            )));
-        };
-        let fault = |text: String| Err(Error::Workload(format!("'{}': {text}", blocks.name)));
-        let align = self.align();
-        let block = group.mix.first().map_or(0, |turn| turn.bytes);
-        if block == 0 || group.depth == 0 || group.extent.bytes < u64::from(block) {
-            return fault("it needs a depth and a file of at least one block".into());
-        }
-        if group.depth > DEPTH_MAX || block > BLOCK_BYTES_MAX {
-            let block = BLOCK_BYTES_MAX >> 20;
-            return fault(format!(
-                "it may have a depth of at most {DEPTH_MAX} and blocks of at most {block} MiB"
-            ));
-        }
-        if self.is_direct() && !block.is_multiple_of(align) {
-            return fault(format!(
-                "direct I/O here needs blocks of a multiple of {align} bytes, not {block}"
-            ));
-        }
-        Ok(())
-    }
-
-    /// Size of the data file: whole pages, and no offset beyond what the system can name.
-    fn data_bytes(&self) -> Result<u64, Error> {
-        let bytes = self.workload.data_set_bytes();
-        let rounded = bytes.checked_next_multiple_of(4096);
-        rounded.filter(|b| *b <= i64::MAX as u64).ok_or_else(|| {
-            let name = self.workload.name();
-            Error::Workload(format!("'{name}': {bytes} bytes of data are too many"))
-        })
-    }
-
     fn lay_out(&mut self, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
-        if let Workload::Files(files) = &self.workload {
-            self.trees = Some(Arc::new(Trees::new(files, seed, &mut self.sets)));
-        }
-        let Ground::Storage {
-            directory, data, ..
-        } = &self.ground
-        else {
-            return Ok(());
-        };
-        match (&self.trees, directory) {
-            (Some(_), Some(directory)) => trees::lay_out(directory, &self.sets, seed, stop),
-            _ => layout::data_file(data, self.data_bytes()?, seed, stop),
+        match &self.workload {
+            Workload::Files(files) => {
+                let trees = self
+                    .ground
+                    .lay_out_sets(files, &mut self.sets, seed, stop)?;
+                self.trees = Some(trees);
+                Ok(())
+            }
+            Workload::Blocks(blocks) => self.ground.lay_out(blocks, seed, stop),
+            Workload::Model(model) => {
+                let Ground::Storage { data, device, .. } = &self.ground else {
+                    return Ok(());
+                };
+                let bytes = model.assumed.working_set_bytes.next_multiple_of(4096);
+                match device {
+                    Some(device) => device::fill(data, bytes.min(device.bytes), seed, stop),
+                    None => layout::data_file(data, bytes, seed, stop),
+                }
+            }
+            Workload::Series(_) | Workload::Commands(_) => Ok(()),
         }
     }
 
-    /// Removes every file that was laid out or created by a run.
+    /// Removes every file that was laid out or created by a run. A device stays.
     ///
     /// # Errors
     /// When a file cannot be removed; the others may or may not be gone.
     pub fn remove(self) -> Result<(), Error> {
         let Ground::Storage {
-            directory, data, ..
+            directory,
+            data,
+            device: None,
+            ..
         } = &self.ground
         else {
             return Ok(());
         };
-        match (&self.trees, directory) {
-            (Some(_), Some(directory)) => trees::remove(directory, &self.sets),
-            _ => layout::remove(std::iter::once(data.clone())),
+        if let Some(directory) = directory {
+            trees::remove(directory, &self.sets)?;
+        }
+        let of_blocks = |blocks: &Blocks| self.ground.files_of(blocks).into_keys();
+        match &self.workload {
+            Workload::Model(_) => layout::remove(std::iter::once(data.clone())),
+            Workload::Blocks(blocks) => layout::remove(of_blocks(blocks)),
+            Workload::Series(series) => {
+                for phase in &series.phases {
+                    if let Body::Blocks(blocks) = &phase.body {
+                        layout::remove(of_blocks(blocks))?;
+                    }
+                }
+                Ok(())
+            }
+            Workload::Files(_) | Workload::Commands(_) => Ok(()),
+        }
+    }
+}
+
+impl Ground {
+    /// Lays out what `blocks` wants to find.
+    pub(crate) fn lay_out(
+        &self,
+        blocks: &Blocks,
+        seed: Seed,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        for (number, (path, file)) in (0..).zip(self.files_of(blocks)) {
+            // Or all files would hold the same.
+            let seed = match number {
+                0 => seed,
+                _ => seed.derive("file", number),
+            };
+            match (file.made, self.device()) {
+                (Made::Before, Some(device)) if file.is_read => {
+                    device::fill(&path, file.bytes.min(device.bytes), seed, stop)?;
+                }
+                (Made::Before, None) => layout::data_file(&path, file.bytes, seed, stop)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The sets of `files`: those that are known by name, and the others, which are laid out.
+    pub(crate) fn lay_out_sets(
+        &self,
+        files: &FileLoop,
+        sets: &mut Known,
+        seed: Seed,
+        stop: &AtomicBool,
+    ) -> Result<Arc<Trees>, Error> {
+        let is_missing = |set: &&FileSet| set.made_earlier && !sets.contains_key(&set.name);
+        if let Some(set) = files.sets.iter().find(is_missing) {
+            let (name, set) = (&files.name, &set.name);
+            let text = format!("'{name}': no earlier phase left the files '{set}'");
+            return Err(Error::Workload(text));
+        }
+        let before: Vec<String> = sets.keys().cloned().collect();
+        let trees = Arc::new(Trees::new(files, seed, sets));
+        if let Some(directory) = self.directory() {
+            let mut fresh = sets.clone();
+            fresh.retain(|name, _| !before.contains(name));
+            trees::lay_out(directory, &fresh, seed, stop)?;
+        }
+        Ok(trees)
+    }
+
+    /// Makes the files that a run fills itself, empty, and looks for those that an earlier phase
+    /// left.
+    pub(crate) fn begin(&self, blocks: &Blocks) -> Result<(), Error> {
+        if self.device().is_some() {
+            return Ok(());
+        }
+        for (path, file) in self.files_of(blocks) {
+            match file.made {
+                Made::Before => {}
+                Made::During => layout::empty_file(&path)?,
+                Made::Earlier => layout::expect_file(&path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the clean pages of everything that `body` works on.
+    pub(crate) fn go_cold(&self, body: &Body) -> Result<(), Error> {
+        match (body, self.directory()) {
+            (Body::Blocks(blocks), _) => {
+                let mut paths = self.files_of(blocks).into_keys();
+                paths.try_for_each(|path| layout::go_cold(&path))
+            }
+            (Body::Files(_), Some(directory)) => layout::go_cold_below(directory),
+            (Body::Files(_), None) => Ok(()),
         }
     }
 }

@@ -2,8 +2,9 @@
 //! Where requests come from: the contract, and the open loop of a model.
 //!
 //! A source is asked once per free slot and told of every end. It never waits and knows no clock.
-//! The closed loop of files is in [`crate::file_loop`]; that of random reads and writes is private.
+//! The closed loop of files is in [`crate::file_loop`]; block I/O is private.
 
+use plimsoll_core::event::WorkerResult;
 use plimsoll_core::model::{Arrivals, Cell, Load};
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::units::Nanos;
@@ -15,12 +16,12 @@ use crate::error::Error;
 pub enum Next {
     /// Do this, at its intended time or, when that has passed, at once.
     Request(Request),
+    /// Nothing to do, for any slot, before this time or before another operation has ended.
+    Until(Nanos),
     /// Nothing to do before another operation has ended. Only while one is in flight.
     Wait,
     /// Nothing to do before another worker has got on: to be asked again soon.
     Again,
-    /// Nothing to do before this time, unless an operation in flight ends earlier.
-    Until(Nanos),
     /// Nothing more, for any slot.
     End,
 }
@@ -48,6 +49,32 @@ pub trait Source {
 
     /// The operation in `slot` has ended.
     fn completed(&mut self, slot: u32, sample: &Sample);
+
+    /// Whether the slot whose operation has just ended is to be asked before all others, because
+    /// what it does next belongs to that operation.
+    #[inline]
+    fn goes_on(&self, _slot: u32) -> bool {
+        false
+    }
+
+    /// Whether the operation in `slot`, which has ended, belongs to the results. Asked before
+    /// [`Source::completed`].
+    #[inline]
+    fn is_counted(&self, _slot: u32) -> bool {
+        true
+    }
+
+    /// Which of its workers has its operation in `slot`, where it plays several. Asked before
+    /// [`Source::completed`].
+    #[inline]
+    fn worker_of(&self, _slot: u32) -> u32 {
+        0
+    }
+
+    /// What each worker that this source plays has done; `None` when it does not know.
+    fn workers(&self) -> Option<Vec<WorkerResult>> {
+        None
+    }
 
     /// Looks at the buffer of an operation that has ended, if [`Source::CHECKS`].
     fn check(&mut self, _slot: u32, _sample: &Sample, _buffer: &[u8]) {}

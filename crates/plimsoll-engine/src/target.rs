@@ -12,6 +12,7 @@ use plimsoll_core::units::Nanos;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use crate::data_file;
 use crate::error::Error;
 use crate::source::scramble;
 use crate::sys::sync_range::sync_file_range;
@@ -91,6 +92,7 @@ impl Target {
                     | Kind::SyncRange
                     | Kind::Discard
                     | Kind::SyncAll
+                    | Kind::Close
             ),
             Target::Tree(_) => !matches!(kind, Kind::SyncRange | Kind::Discard),
         }
@@ -103,7 +105,11 @@ impl Target {
     /// What the system said; `EBADF` when a file should be open and none is.
     pub fn perform(&mut self, request: &Request, buffer: &mut [u8]) -> Result<u64, i32> {
         let moved = match self {
-            Target::File(file) => on_file(file, request, buffer),
+            Target::File(file) => match request.kind {
+                Kind::Append => data_file::append(file, &buffer[..request.len as usize]),
+                Kind::Close => data_file::close(file),
+                _ => on_file(file, request, buffer),
+            },
             Target::Tree(tree) => tree.perform(request, buffer),
         };
         moved.map_err(Errno::raw_os_error)

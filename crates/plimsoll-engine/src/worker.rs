@@ -3,6 +3,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
+use plimsoll_core::event::WorkerResult;
 use plimsoll_core::model::Cell;
 use plimsoll_core::units::Nanos;
 
@@ -109,10 +110,17 @@ pub(crate) struct Ended {
     /// When the last recorded operation ended.
     pub(crate) last_end: Nanos,
     pub(crate) submitted: Vec<Cell>,
+    /// The workers it played: one, or all in virtual time.
+    pub(crate) workers: Vec<WorkerResult>,
 }
 
 /// Sends what is left and closes the account.
-pub(crate) fn finish(mut recorder: Recorder<Messenger>, end: DriveEnd, engine: String) -> Ended {
+pub(crate) fn finish(
+    mut recorder: Recorder<Messenger>,
+    end: DriveEnd,
+    engine: String,
+    workers: Vec<WorkerResult>,
+) -> Ended {
     let (index, last_end, own) = (recorder.second(), recorder.last_end(), recorder.own());
     let messenger = &mut recorder.boundary;
     let now = messenger.cpu_times();
@@ -133,5 +141,6 @@ pub(crate) fn finish(mut recorder: Recorder<Messenger>, end: DriveEnd, engine: S
         own,
         last_end,
         submitted: Vec::new(),
+        workers,
     }
 }

@@ -8,12 +8,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{cell, model};
+use common::{cell, model, ops, random, varmail};
 use plimsoll_core::event::Interval;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::{FileLoop, FileOp, RandomIo, Workload};
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::Group;
+use plimsoll_core::workload::files::{FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Sizes};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{EngineChoice, Error, Place, Prepared, RunOptions, prepare};
@@ -32,12 +34,16 @@ fn ready(path: &Path, workload: &Workload, choice: EngineChoice) -> Prepared {
     prepare(buffered(path), workload, None, Seed(1), choice, &GO).unwrap()
 }
 
-fn small_random() -> RandomIo {
-    RandomIo {
-        depth: 8,
-        file_bytes: 4 << 20,
-        ..RandomIo::new("small", 0.5)
-    }
+fn small(change: impl FnOnce(&mut Group)) -> Workload {
+    random("small", 0.5, |group| {
+        group.depth = 8;
+        group.extent.bytes = 4 << 20;
+        change(group);
+    })
+}
+
+fn small_random() -> Workload {
+    small(|_| {})
 }
 
 fn for_ms(length: u64) -> RunOptions {
@@ -54,13 +60,11 @@ fn entries(path: &Path) -> usize {
 #[test]
 fn varmail_does_its_thirteen_operations_in_proportion() {
     let directory = tempfile::tempdir().unwrap();
-    let files = FileLoop {
-        threads: 4,
-        ..FileLoop::varmail()
-    };
+    let files = varmail(|_, group| group.threads = 4);
     let workload = Workload::Files(files.clone());
     let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
-    let laid_out = entries(directory.path());
+    let set = directory.path().join("bigfileset");
+    let laid_out = entries(&set);
     assert!((740..860).contains(&laid_out), "{laid_out}");
     let outcome = prepared.run(&for_ms(700), &GO, &mut |_| {}).unwrap();
     assert_eq!(outcome.stats.errors(), 0);
@@ -78,7 +82,7 @@ fn varmail_does_its_thirteen_operations_in_proportion() {
         // A thread may be anywhere in its list at the end; deletes of open files are left out.
         let (found, slack) = (
             ops(kind),
-            u64::from(files.threads) * per_loop + loops / 50 + 1,
+            u64::from(files.threads()) * per_loop + loops / 50 + 1,
         );
         assert!(
             found.abs_diff(loops * per_loop) <= slack,
@@ -87,7 +91,7 @@ fn varmail_does_its_thirteen_operations_in_proportion() {
     }
     // What the set believes is what the directory holds.
     let created_less_deleted = loops.abs_diff(ops(Kind::Delete));
-    let now = entries(directory.path()) as u64;
+    let now = entries(&set) as u64;
     assert!(now.abs_diff(laid_out as u64) <= created_less_deleted);
     let appended = outcome.stats.0[&Kind::Append].bytes as f64 / ops(Kind::Append) as f64;
     assert!((4_000.0..12_500.0).contains(&appended), "{appended}");
@@ -103,7 +107,8 @@ fn file_contents_do_not_compress() {
     let directory = tempfile::tempdir().unwrap();
     let workload = Workload::Files(FileLoop::varmail());
     let prepared = ready(directory.path(), &workload, EngineChoice::Auto);
-    let file = std::fs::read_dir(directory.path()).unwrap().next();
+    let set = directory.path().join("bigfileset");
+    let file = std::fs::read_dir(set).unwrap().next();
     let bytes = std::fs::read(file.unwrap().unwrap().path()).unwrap();
     let mut counts = [0u64; 256];
     bytes.iter().for_each(|b| counts[usize::from(*b)] += 1);
@@ -120,10 +125,10 @@ fn file_contents_do_not_compress() {
 #[test]
 fn a_set_without_room_is_a_clear_error() {
     let directory = tempfile::tempdir().unwrap();
-    let mut files = FileLoop::varmail();
-    files.files.entries = 20;
-    files.files.prealloc = 1.0;
-    files.ops.remove(0);
+    let files = varmail(|set, group| {
+        (set.entries, set.prealloc) = (20, 1.0);
+        group.ops.remove(0);
+    });
     let mut prepared = ready(
         directory.path(),
         &Workload::Files(files),
@@ -136,7 +141,7 @@ fn a_set_without_room_is_a_clear_error() {
 #[test]
 fn random_io_runs_on_every_engine_and_reuses_its_file() {
     let directory = tempfile::tempdir().unwrap();
-    let workload = Workload::Random(small_random());
+    let workload = small_random();
     let identity = || {
         let facts = std::fs::metadata(directory.path().join("plimsoll.data")).unwrap();
         (facts.ino(), facts.mtime_nsec(), facts.mtime(), facts.len())
@@ -158,10 +163,7 @@ fn random_io_runs_on_every_engine_and_reuses_its_file() {
         let cpu = outcome.generator.user_cpu_ns + outcome.generator.system_cpu_ns;
         assert!(cpu > 0, "{choice:?}");
     }
-    let other = Workload::Random(RandomIo {
-        file_bytes: 1 << 20,
-        ..small_random()
-    });
+    let other = small(|group| group.extent.bytes = 1 << 20);
     let prepared = ready(directory.path(), &other, EngineChoice::Auto);
     assert_eq!(identity().3, 1 << 20, "another size is laid out again");
     prepared.remove().unwrap();
@@ -191,12 +193,9 @@ fn a_model_plays_in_real_time_and_on_time() {
 #[test]
 fn a_stop_ends_every_workload_soon_with_what_was_measured() {
     let directory = tempfile::tempdir().unwrap();
-    let fileloop = FileLoop {
-        threads: 2,
-        ..FileLoop::varmail()
-    };
+    let fileloop = varmail(|_, group| group.threads = 2);
     for workload in [
-        Workload::Random(small_random()),
+        small_random(),
         Workload::Model(model(vec![cell(30, 9_000, 0)])),
         Workload::Files(fileloop),
     ] {
@@ -230,7 +229,7 @@ fn a_stop_ends_every_workload_soon_with_what_was_measured() {
 #[test]
 fn a_stop_before_the_layout_is_an_error_that_says_so() {
     let directory = tempfile::tempdir().unwrap();
-    let workload = Workload::Random(small_random());
+    let workload = small_random();
     let stop = AtomicBool::new(true);
     let choice = EngineChoice::Auto;
     let place = buffered(directory.path());
@@ -244,14 +243,7 @@ fn a_stop_before_the_layout_is_an_error_that_says_so() {
 #[test]
 fn when_nothing_works_the_run_is_given_up_with_the_error() {
     let directory = tempfile::tempdir().unwrap();
-    let workload = Workload::Random(RandomIo::new("hopeless", 1.0));
-    let workload = match workload {
-        Workload::Random(random) => Workload::Random(RandomIo {
-            file_bytes: 1 << 20,
-            ..random
-        }),
-        other => other,
-    };
+    let workload = random("hopeless", 1.0, |group| group.extent.bytes = 1 << 20);
     let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
     // An empty file: every read comes out short.
     std::fs::write(directory.path().join("plimsoll.data"), []).unwrap();
@@ -270,7 +262,7 @@ fn when_nothing_works_the_run_is_given_up_with_the_error() {
 
 #[test]
 fn warm_up_is_left_out_and_intervals_add_up_to_the_whole() {
-    let workload = Workload::Random(small_random());
+    let workload = small_random();
     let choice = EngineChoice::Auto;
     let mut prepared = prepare(Place::Null, &workload, None, Seed(1), choice, &GO).unwrap();
     let options = RunOptions {
@@ -297,10 +289,7 @@ fn workloads_that_do_not_fit_are_refused_with_the_reason() {
         path: directory.path(),
         direct_align: 4096,
     };
-    let odd = Workload::Random(RandomIo {
-        block_bytes: 1000,
-        ..small_random()
-    });
+    let odd = small(|group| group.mix[0].bytes = 1000);
     let choice = EngineChoice::Auto;
     let error = prepare(place, &odd, None, Seed(1), choice, &GO).unwrap_err();
     assert!(error.to_string().contains("multiple of 4096"), "{error}");
@@ -309,37 +298,33 @@ fn workloads_that_do_not_fit_are_refused_with_the_reason() {
 
 #[test]
 fn workload_files_that_would_hang_or_panic_are_refused() {
-    let varmail = FileLoop::varmail;
-    let files = |change: &dyn Fn(&mut FileLoop)| {
-        let mut files = varmail();
-        change(&mut files);
-        Workload::Files(files)
+    let files = |change: &dyn Fn(&mut FileSet, &mut LoopGroup)| {
+        Workload::Files(varmail(|s, g| change(s, g)))
     };
-    let random = |change: &dyn Fn(&mut RandomIo)| {
-        let mut random = small_random();
-        change(&mut random);
-        Workload::Random(random)
-    };
+    let random = |change: &dyn Fn(&mut Group)| small(|group| change(group));
     let mut huge = model(vec![cell(1, 1, 0)]);
     huge.assumed.working_set_bytes = u64::MAX;
     for (workload, expect) in [
-        (files(&|f| f.files.gamma_shape = f64::NAN), "gamma shape"),
-        (files(&|f| f.files.gamma_shape = 0.5), "gamma shape"),
-        (files(&|f| f.files.prealloc = 1.5), "within 0 and 1"),
-        (files(&|f| f.files.prealloc = f64::NAN), "within 0 and 1"),
-        (files(&|f| f.threads = 1_025), "at most 1024 threads"),
-        (files(&|f| f.files.entries = 10_000_001), "10000000 files"),
         (
-            files(&|f| {
-                f.ops[6] = FileOp::ReadWhole {
+            files(&|s, _| s.sizes = Sizes::Gamma(f64::NAN)),
+            "gamma shape",
+        ),
+        (files(&|s, _| s.sizes = Sizes::Gamma(0.5)), "gamma shape"),
+        (files(&|s, _| s.prealloc = 1.5), "within 0 and 1"),
+        (files(&|s, _| s.prealloc = f64::NAN), "within 0 and 1"),
+        (files(&|_, g| g.threads = 1_025), "at most 1024 threads"),
+        (files(&|s, _| s.entries = 10_000_001), "10000000 files"),
+        (
+            files(&|_, g| {
+                g.ops[6] = LoopOp::from(FileOp::ReadWhole {
                     piece_bytes: 1 << 27,
-                }
+                });
             }),
             "2.00 GiB for buffers",
         ),
-        (random(&|r| r.file_bytes = u64::MAX), "too many"),
-        (random(&|r| r.depth = u32::MAX), "depth of at most"),
-        (random(&|r| r.read_share = f64::NAN), "share of reads"),
+        (random(&|g| g.extent.bytes = u64::MAX), "too many"),
+        (random(&|g| g.depth = u32::MAX), "depth of at most"),
+        (random(&|g| g.mix[0].weight = f64::NAN), "share of reads"),
         (Workload::Model(huge), "too many"),
     ] {
         let choice = EngineChoice::Auto;
@@ -353,25 +338,24 @@ fn workload_files_that_would_hang_or_panic_are_refused() {
 #[test]
 fn what_is_appended_is_not_what_was_read() {
     let directory = tempfile::tempdir().unwrap();
-    let mut files = FileLoop {
-        threads: 1,
-        ops: vec![
+    let files = varmail(|set, group| {
+        (set.entries, set.prealloc) = (50, 1.0);
+        group.threads = 1;
+        group.ops = ops(&[
             FileOp::Open,
             FileOp::ReadWhole {
                 piece_bytes: 1 << 20,
             },
             FileOp::AppendRandom { bytes: 16_384 },
             FileOp::Close,
-        ],
-        ..FileLoop::varmail()
-    };
-    files.files.entries = 50;
-    files.files.prealloc = 1.0;
+        ]);
+    });
     let workload = Workload::Files(files);
     let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
     prepared.run(&for_ms(100), &GO, &mut |_| {}).unwrap();
     let mut n_files = 0;
-    for entry in std::fs::read_dir(directory.path()).unwrap() {
+    let set = directory.path().join("bigfileset");
+    for entry in std::fs::read_dir(set).unwrap() {
         let mut bytes = std::fs::read(entry.unwrap().path()).unwrap();
         bytes.truncate(100_000);
         if bytes.len() > 1_000 {
@@ -390,7 +374,7 @@ fn what_is_appended_is_not_what_was_read() {
 fn a_data_file_that_is_used_again_begins_with_a_cold_cache() {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let workload = Workload::Random(small_random());
+    let workload = small_random();
     let path = directory.path().join("plimsoll.data");
     drop(ready(directory.path(), &workload, EngineChoice::Auto));
     let cached = || {

@@ -88,6 +88,14 @@ impl Clock for HostClock {
     }
 }
 
+/// The time of day, counted from 1970-01-01 00:00 UTC: for what is written into files, not for
+/// measuring.
+pub(crate) fn wall_clock() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Nanos(part(now.tv_sec).saturating_mul(Nanos::SECOND.0)) + Nanos(part(now.tv_nsec))
+}
+
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,

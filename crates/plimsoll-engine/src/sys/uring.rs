@@ -29,6 +29,7 @@ use plimsoll_core::units::Nanos;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use crate::data_file;
 use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
 use crate::error::Error;
 use crate::null::pretended_bytes;
@@ -37,6 +38,9 @@ use crate::sys::sync_range::SYNC_RANGE_FLAGS;
 /// Most slots: the kernel's limit for the entries of a ring is 32768, and no workload here wants
 /// more than some hundred.
 pub const SLOTS_MAX: u32 = 4096;
+
+/// At the end of the file.
+const APPEND_FLAGS: i32 = libc::RWF_APPEND;
 
 /// How long a dropped engine waits for operations in flight, in total.
 const PARTING_WAIT: Nanos = Nanos(200_000_000);
@@ -51,6 +55,10 @@ pub struct Uring {
     /// Pushed to the ring and not yet taken by the kernel.
     queued: u32,
     in_flight: u32,
+    /// A close, which a worker does when nothing else is in flight: carried out at the hand-over,
+    /// because the ring can only close descriptors that it would then have to be given.
+    closing: Option<u32>,
+    closed: Option<Completion>,
     file_registered: bool,
     buffers_registered: bool,
     /// What the kernel or its limits refused.
@@ -114,6 +122,8 @@ impl Uring {
             busy: vec![false; slots as usize],
             queued: 0,
             in_flight: 0,
+            closing: None,
+            closed: None,
             file_registered: false,
             buffers_registered,
             missing,
@@ -144,6 +154,9 @@ impl Uring {
                 .offset(offset)
                 .build(),
             Kind::Write => opcode::Write::new(fd, memory, len).offset(offset).build(),
+            Kind::Append => opcode::Write::new(fd, memory, len)
+                .rw_flags(APPEND_FLAGS)
+                .build(),
             Kind::Fsync => opcode::Fsync::new(fd).build(),
             Kind::Fdatasync => opcode::Fsync::new(fd)
                 .flags(types::FsyncFlags::DATASYNC)
@@ -220,6 +233,12 @@ impl Engine for Uring {
         let room = self.buffers[slot as usize].bytes().len();
         let held = !self.moves_data() || fits(request, room);
         assert!(held, "the request fits its buffer");
+        if request.kind == Kind::Close && self.file.is_some() {
+            assert!(self.closing.is_none(), "one close at a time");
+            self.busy[slot as usize] = true;
+            self.closing = Some(slot);
+            return Ok(());
+        }
         let entry = self.entry(slot, request).ok_or(Unsupported(request.kind))?;
         // SAFETY: the buffer is `len` bytes long, belongs to this slot alone, is out of reach
         // while the slot is busy, and is not freed before the completion has been seen (see
@@ -233,6 +252,11 @@ impl Engine for Uring {
     }
 
     fn enter(&mut self, wait: Option<Nanos>) -> Result<(), Error> {
+        if let (Some(slot), Some(file)) = (self.closing.take(), &self.file) {
+            let result = data_file::close(file).map_err(Errno::raw_os_error);
+            self.closed = Some(Completion { slot, result });
+            return self.enter(None);
+        }
         let taskrun = self.ring.submission().taskrun();
         if let Some(time) = wait {
             if !self.ring.completion().is_empty() {
@@ -255,6 +279,10 @@ impl Engine for Uring {
     }
 
     fn reap(&mut self, done: &mut Vec<Completion>) {
+        if let Some(closed) = self.closed.take() {
+            self.busy[closed.slot as usize] = false;
+            done.push(closed);
+        }
         for entry in self.ring.completion() {
             let slot = saturating_u32(entry.user_data() & u64::from(u32::MAX));
             // Zero but for requests that do nothing.

@@ -155,7 +155,11 @@ fn verify_file(
         .set_len(size_bytes(options, block))
         .map_err(|e| Error::at("set the size of", path, e))?;
     drop(fresh);
-    let data = Arc::new(layout::open_data(path, direct_align > 0)?);
+    let opening = layout::Opening {
+        direct: direct_align > 0,
+        durable: false,
+    };
+    let data = Arc::new(layout::open_data(path, opening)?);
     let choice = EngineChoice::Auto;
     let (mut engine, name) = open_engine(choice, &data, options.depth, block, options.seed)?;
     let mut report = verify_engine(engine.as_mut(), block, options, stop)?;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Block I/O by groups of workers: what each worker does next, and when.
+
+mod content;
+mod merge;
+mod pace;
+mod source;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use plimsoll_core::offsets::Region as Bounds;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Blocks;
+use plimsoll_core::workload::blocks::{Arrival, Group, Pace, Region, Work};
+
+pub(crate) use merge::Merged;
+pub(crate) use source::BlockSource;
+
+/// What the workers of one run share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    /// Set by the first worker that has done its work, where that stops the counting of the others.
+    stonewall: Option<AtomicBool>,
+    /// Turns given out, by group: for work that is shared.
+    tickets: Vec<AtomicU64>,
+}
+
+impl Common {
+    /// For one run of `blocks`.
+    pub(crate) fn new(blocks: &Blocks, stonewall: bool) -> Arc<Self> {
+        Arc::new(Common {
+            stonewall: stonewall.then(AtomicBool::default),
+            tickets: blocks.groups.iter().map(|_| AtomicU64::new(0)).collect(),
+        })
+    }
+}
+
+/// Which worker of which group, and in what run.
+#[derive(Debug, Clone)]
+pub(crate) struct Post<'a> {
+    pub(crate) group: &'a Group,
+    /// Place of the group in the workload.
+    pub(crate) group_number: usize,
+    /// Number in the group, from 0.
+    pub(crate) worker: u32,
+    pub(crate) warmup: Nanos,
+    /// End of the run.
+    pub(crate) end: Nanos,
+    pub(crate) seed: Seed,
+    pub(crate) common: Arc<Common>,
+}
+
+/// Every worker of `blocks`, groups in order.
+pub(crate) fn posts<'a>(
+    blocks: &'a Blocks,
+    (warmup, end): (Nanos, Nanos),
+    seed: Seed,
+    common: &Arc<Common>,
+) -> Vec<Post<'a>> {
+    let mut posts = Vec::new();
+    for (group_number, group) in blocks.groups.iter().enumerate() {
+        for worker in 0..group.workers {
+            posts.push(Post {
+                group,
+                group_number,
+                worker,
+                warmup,
+                end,
+                seed,
+                common: Arc::clone(common),
+            });
+        }
+    }
+    posts
+}
+
+/// The largest operation of a group.
+pub(crate) fn len_max(group: &Group) -> u32 {
+    let of_mix = group.mix.iter().map(|turn| turn.bytes);
+    let traced: &[_] = match &group.pace {
+        Pace::Open(Arrival::Trace(traced)) => traced,
+        _ => &[],
+    };
+    let of_trace = traced.iter().map(|op| op.bytes);
+    of_mix.chain(of_trace).max().unwrap_or(0)
+}
+
+/// The part of its file that worker `worker` of `group` may touch.
+pub(crate) fn bounds(group: &Group, worker: u32) -> Bounds {
+    let grain_bytes = u64::from(len_max(group).max(1));
+    let (bytes, workers) = (group.extent.bytes, u64::from(group.workers.max(1)));
+    match group.extent.region {
+        Region::Whole => Bounds {
+            start: 0,
+            bytes,
+            grain_bytes,
+        },
+        Region::Part => {
+            let part = bytes / workers / grain_bytes * grain_bytes;
+            Bounds {
+                start: part * u64::from(worker),
+                bytes: part,
+                grain_bytes,
+            }
+        }
+    }
+}
+
+/// Whether a group ends without being told.
+pub(crate) fn ends_by_itself(group: &Group) -> bool {
+    group.work != Work::Time || matches!(group.pace, Pace::Open(Arrival::Trace(_)))
+}

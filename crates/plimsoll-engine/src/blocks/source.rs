@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One worker of a group: draws turns, and makes the operations of each out of it.
+//!
+//! A turn occupies a slot from its first operation to its last: the write of an update, and the
+//! sync that follows every so many writes, come next in the slot and are meant to start when the
+//! operation before them ended. After the last turn has ended come the finishing operations, one
+//! at a time; after them, where another worker's end stopped the counting, the rest of the work,
+//! uncounted.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use plimsoll_core::event::WorkerResult;
+use plimsoll_core::num::round_u64;
+use plimsoll_core::offsets::Draw;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::{
+    Arrival, Finish, Made, Pace, SyncKind, Syncs, Traced, Turn, TurnKind, Work,
+};
+
+use super::content::Contents;
+use super::pace::Instants;
+use super::{Common, Post, bounds};
+use crate::error::Error;
+use crate::source::{Next, Source};
+
+/// The source of one worker.
+#[derive(Debug)]
+pub(crate) struct BlockSource {
+    rng: Rng,
+    mix: Mix,
+    draw: Draw,
+    pace: Pacing,
+    contents: Contents,
+    slots: Vec<Slot>,
+    work: Remaining,
+    syncs: Syncs,
+    /// Writes that have ended.
+    writes: u64,
+    finish: Vec<Finish>,
+    stage: Stage,
+    turns_in_flight: u32,
+    warmup: Nanos,
+    end: Nanos,
+    result: WorkerResult,
+    began: bool,
+}
+
+/// Turns by weight.
+#[derive(Debug)]
+struct Mix {
+    turns: Vec<Turn>,
+    /// Shares of 2^64 summed up to each turn but the last.
+    limits: Vec<u64>,
+}
+
+#[derive(Debug)]
+enum Pacing {
+    /// A turn begins when the one before it in the slot has ended.
+    AtOnce,
+    /// Turns that think first: when each may begin, and how many came before it.
+    Thinking {
+        think: Nanos,
+        every: u32,
+        ready: BinaryHeap<Reverse<(Nanos, u32)>>,
+    },
+    Open {
+        instants: Instants,
+        delay: Nanos,
+        head: Option<Nanos>,
+    },
+    Trace {
+        ops: Vec<Traced>,
+        next: usize,
+        delay: Nanos,
+    },
+}
+
+/// What a slot is about.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// When it became free; when the operation before ended.
+    free_since: Nanos,
+    /// What comes after the operation in it, or, when that has ended, now.
+    then: Then,
+    offset: u64,
+    bytes: u32,
+    /// Turns it has carried out.
+    turns: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    Write,
+    Sync,
+}
+
+/// Turns that are left.
+#[derive(Debug)]
+struct Remaining {
+    /// Of this worker; `u64::MAX` where its number is not the limit.
+    turns: u64,
+    /// Shared by the group: this many in all.
+    together: Option<u64>,
+    group: usize,
+    common: Arc<Common>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Turns,
+    /// The finishing operation of this number is next, or in flight.
+    Finishing {
+        next: usize,
+        in_flight: bool,
+    },
+    /// What is left of the work after another worker's end.
+    Uncounted,
+    Done,
+}
+
+/// Whether a turn can begin.
+enum Begin {
+    Turn(Request),
+    Until(Nanos),
+    /// No more turns.
+    Over,
+}
+
+impl BlockSource {
+    /// The worker of this post on an engine of `slots` slots.
+    pub(crate) fn new(post: &Post<'_>, slots: u32) -> Self {
+        let group = post.group;
+        let who = (post.worker, group.workers);
+        // The first worker of the first group has the sequence that the only one always had.
+        let mine = |purpose| {
+            let group = post.group_number as u64;
+            post.seed
+                .derive(purpose, (group << 32) | u64::from(post.worker))
+        };
+        let ours = post.seed.derive("group", post.group_number as u64);
+        let draw = Draw::new(
+            &group.offsets,
+            bounds(group, post.worker),
+            who,
+            order_seed(post, ours),
+        );
+        let turns = match group.work {
+            Work::Time | Work::Together(_) => u64::MAX,
+            Work::Pass => draw.pass(),
+            Work::Each(turns) => turns,
+        };
+        let reads = |turn: &Turn| turn.kind.operations().contains(&Kind::Read);
+        let read_into = group.extent.made != Made::Before && group.mix.iter().any(reads);
+        let slot = Slot {
+            free_since: group.delay,
+            then: Then::Nothing,
+            offset: 0,
+            bytes: 0,
+            turns: 0,
+        };
+        BlockSource {
+            rng: Rng::new(mine("random")),
+            mix: Mix::new(&group.mix),
+            draw,
+            pace: Pacing::new(&group.pace, who, group.delay, slots, mine("pace")),
+            contents: Contents::new(&group.content, read_into, mine("contents"), ours),
+            slots: vec![slot; slots as usize],
+            work: Remaining {
+                turns,
+                together: match group.work {
+                    Work::Together(turns) => Some(turns),
+                    _ => None,
+                },
+                group: post.group_number,
+                common: Arc::clone(&post.common),
+            },
+            syncs: group.syncs,
+            writes: 0,
+            finish: group.finish.clone(),
+            stage: Stage::Turns,
+            turns_in_flight: 0,
+            warmup: post.warmup,
+            end: post.end,
+            result: WorkerResult::default(),
+            began: false,
+        }
+    }
+
+    /// What this worker has done.
+    pub(super) fn result(&self) -> WorkerResult {
+        self.result
+    }
+
+    #[inline]
+    fn request(&self, kind: Kind, slot: u32, intended_at: Nanos) -> Request {
+        let slot = &self.slots[slot as usize];
+        Request {
+            kind,
+            file: 0,
+            offset: slot.offset,
+            len: slot.bytes,
+            intended_at,
+        }
+    }
+
+    /// The operation that follows the one before in the same turn.
+    fn go_on(&mut self, slot: u32) -> Request {
+        let state = &mut self.slots[slot as usize];
+        let kind = match std::mem::replace(&mut state.then, Then::Nothing) {
+            Then::Sync => {
+                (state.offset, state.bytes) = (0, 0);
+                sync_kind(self.syncs.with)
+            }
+            Then::Write | Then::Nothing => Kind::Write,
+        };
+        let at = self.slots[slot as usize].free_since;
+        self.request(kind, slot, at)
+    }
+
+    #[inline]
+    fn begin(&mut self, now: Nanos, slot: u32) -> Begin {
+        if self.work.turns == 0 || self.is_walled() {
+            return Begin::Over;
+        }
+        let free_since = self.slots[slot as usize].free_since;
+        let (at, traced) = match self.pace.due(now, self.end, free_since) {
+            Due::At(at) => (at, None),
+            Due::Op(at, op) => (at, Some(op)),
+            Due::Until(at) => return Begin::Until(at),
+            Due::Never => return Begin::Over,
+        };
+        if !self.work.take() {
+            return Begin::Over;
+        }
+        let turns = self.pace.begun();
+        let state = &mut self.slots[slot as usize];
+        state.turns = turns.unwrap_or(state.turns);
+        if !self.began && at >= self.warmup {
+            (self.began, self.result.began) = (true, at);
+        }
+        self.turns_in_flight += 1;
+        if let Some(op) = traced {
+            (state.offset, state.bytes) = (op.offset, op.bytes);
+            return Begin::Turn(self.request(op.kind, slot, at));
+        }
+        let turn = self.mix.draw(&mut self.rng);
+        state.bytes = turn.bytes;
+        let kind = match turn.kind {
+            TurnKind::Read => Kind::Read,
+            TurnKind::Write => Kind::Write,
+            TurnKind::Append => Kind::Append,
+            TurnKind::Discard => Kind::Discard,
+            TurnKind::Update => {
+                state.then = Then::Write;
+                Kind::Read
+            }
+        };
+        state.offset = match turn.kind {
+            TurnKind::Append => 0,
+            _ => self.draw.next(turn.bytes, &mut self.rng),
+        };
+        Begin::Turn(self.request(kind, slot, at))
+    }
+
+    /// Whether another worker's end has stopped this one's counting.
+    #[inline]
+    fn is_walled(&self) -> bool {
+        match &self.work.common.stonewall {
+            Some(wall) => self.stage == Stage::Turns && wall.load(Ordering::Relaxed),
+            None => false,
+        }
+    }
+
+    /// What to do when no turn can begin and none is in flight.
+    fn wind_up(&mut self, slot: u32) -> Next {
+        if self.stage == Stage::Turns {
+            if self.work.turns == 0
+                && let Some(wall) = &self.work.common.stonewall
+            {
+                wall.store(true, Ordering::Relaxed);
+            }
+            self.stage = Stage::Finishing {
+                next: 0,
+                in_flight: false,
+            };
+        }
+        match self.stage {
+            Stage::Finishing {
+                in_flight: true, ..
+            } => Next::Wait,
+            Stage::Finishing { next, .. } if next < self.finish.len() => {
+                self.stage = Stage::Finishing {
+                    next,
+                    in_flight: true,
+                };
+                let kind = match self.finish[next] {
+                    Finish::Fsync => Kind::Fsync,
+                    Finish::Close => Kind::Close,
+                };
+                let state = &mut self.slots[slot as usize];
+                (state.offset, state.bytes) = (0, 0);
+                let ends = self.slots.iter().map(|slot| slot.free_since);
+                let at = ends.max().unwrap_or_default();
+                Next::Request(self.request(kind, slot, at))
+            }
+            Stage::Finishing { .. } if self.is_cut_short() => {
+                self.stage = Stage::Uncounted;
+                Next::Until(Nanos(0))
+            }
+            _ => {
+                self.stage = Stage::Done;
+                Next::End
+            }
+        }
+    }
+
+    /// Whether there is work left that later phases count on.
+    fn is_cut_short(&self) -> bool {
+        let walled = &self.work.common.stonewall;
+        let walled = walled.as_ref().is_some_and(|w| w.load(Ordering::Relaxed));
+        walled && self.work.turns > 0 && self.work.turns < u64::MAX
+    }
+
+    fn count_end(&mut self, sample: &Sample) {
+        if sample.request.intended_at >= self.warmup {
+            self.result.ended = sample.completed_at;
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, sample: &Sample) {
+        if self.stage == Stage::Uncounted || sample.request.intended_at < self.warmup {
+            return;
+        }
+        self.result.ended = sample.completed_at;
+        if let Ok(bytes) = sample.result
+            && !is_sync(sample.request.kind)
+        {
+            self.result.bytes += bytes;
+            self.result.ops += 1;
+        }
+    }
+}
+
+/// Orders and hot blocks: those of Zipf are the group's, an order without replacement is each
+/// worker's own.
+fn order_seed(post: &Post<'_>, ours: Seed) -> Seed {
+    use plimsoll_core::offsets::Offsets;
+    match post.group.offsets {
+        Offsets::Permutation => ours.derive("order", u64::from(post.worker)),
+        _ => ours,
+    }
+}
+
+fn sync_kind(kind: SyncKind) -> Kind {
+    match kind {
+        SyncKind::Fsync => Kind::Fsync,
+        SyncKind::Fdatasync => Kind::Fdatasync,
+        SyncKind::SyncRange => Kind::SyncRange,
+    }
+}
+
+impl Remaining {
+    /// Takes a turn, if one is left.
+    #[inline]
+    fn take(&mut self) -> bool {
+        if let Some(all) = self.together
+            && self.common.tickets[self.group].fetch_add(1, Ordering::Relaxed) >= all
+        {
+            self.turns = 0;
+            return false;
+        }
+        if self.turns < u64::MAX {
+            self.turns -= 1;
+        }
+        true
+    }
+}
+
+impl Mix {
+    fn new(turns: &[Turn]) -> Self {
+        let whole: f64 = turns.iter().map(|turn| turn.weight).sum();
+        let mut until = 0.0;
+        let limit = |turn: &Turn| {
+            until += turn.weight / whole;
+            round_u64(until * 2f64.powi(64))
+        };
+        let mut limits: Vec<u64> = turns.iter().map(limit).collect();
+        limits.pop();
+        Mix {
+            turns: turns.to_vec(),
+            limits,
+        }
+    }
+
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> Turn {
+        if self.limits.is_empty() {
+            return self.turns[0];
+        }
+        let drawn = rng.next_u64();
+        self.turns[self.limits.partition_point(|limit| *limit <= drawn)]
+    }
+}
+
+/// When the next turn is due.
+enum Due {
+    At(Nanos),
+    /// As [`Due::At`], with what it is.
+    Op(Nanos, Traced),
+    /// Not before then.
+    Until(Nanos),
+    Never,
+}
+
+impl Pacing {
+    fn new(pace: &Pace, who: (u32, u32), delay: Nanos, slots: u32, seed: Seed) -> Self {
+        match pace {
+            Pace::Closed { think, .. } if *think == Nanos(0) => Pacing::AtOnce,
+            Pace::Closed { think, every } => Pacing::Thinking {
+                think: *think,
+                every: (*every).max(1),
+                ready: (0..slots).map(|_| Reverse((delay, 0))).collect(),
+            },
+            Pace::Open(Arrival::Trace(ops)) => {
+                let (worker, workers) = (who.0 as usize, who.1.max(1) as usize);
+                let mut ops = ops.clone();
+                ops.sort_by_key(|op| op.at);
+                Pacing::Trace {
+                    ops: ops.into_iter().skip(worker).step_by(workers).collect(),
+                    next: 0,
+                    delay,
+                }
+            }
+            Pace::Open(arrival) => Pacing::Open {
+                instants: Instants::new(arrival, who, Rng::new(seed)),
+                delay,
+                head: None,
+            },
+        }
+    }
+
+    /// When the next turn is due, for a slot that is free since `free_since`.
+    #[inline]
+    fn due(&mut self, now: Nanos, end: Nanos, free_since: Nanos) -> Due {
+        let until = |at: Nanos| {
+            if at >= end {
+                Due::Never
+            } else if at > now {
+                Due::Until(at)
+            } else {
+                Due::At(at)
+            }
+        };
+        match self {
+            // A closed loop begins nothing after the end, however long ago it was free to.
+            Pacing::AtOnce if now >= end => Due::Never,
+            Pacing::AtOnce => until(free_since),
+            Pacing::Thinking { .. } if now >= end => Due::Never,
+            Pacing::Thinking { ready, .. } => match ready.peek() {
+                Some(Reverse((at, _))) => until(*at),
+                None => Due::Never,
+            },
+            Pacing::Open {
+                instants,
+                delay,
+                head,
+            } => {
+                if head.is_none() {
+                    *head = instants.next().map(|at| at + *delay);
+                }
+                head.map_or(Due::Never, until)
+            }
+            Pacing::Trace { ops, next, delay } => match ops.get(*next) {
+                None => Due::Never,
+                Some(op) => match until(op.at + *delay) {
+                    Due::At(at) => Due::Op(at, *op),
+                    other => other,
+                },
+            },
+        }
+    }
+
+    /// The turn that was due begins. Turns that the one before it in its place has counted, where
+    /// these count.
+    #[inline]
+    fn begun(&mut self) -> Option<u32> {
+        match self {
+            Pacing::AtOnce => None,
+            Pacing::Thinking { ready, .. } => ready.pop().map(|Reverse((_, turns))| turns),
+            Pacing::Open { head, .. } => {
+                *head = None;
+                None
+            }
+            Pacing::Trace { next, .. } => {
+                *next += 1;
+                None
+            }
+        }
+    }
+
+    /// A turn, the `turns`-th in its place, has ended.
+    #[inline]
+    fn ended(&mut self, at: Nanos, turns: u32) {
+        if let Pacing::Thinking {
+            think,
+            every,
+            ready,
+        } = self
+        {
+            let thinks = turns.is_multiple_of(*every);
+            ready.push(Reverse((if thinks { at + *think } else { at }, turns)));
+        }
+    }
+}
+
+impl Source for BlockSource {
+    #[inline]
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+        if self.slots[slot as usize].then != Then::Nothing {
+            return Ok(Next::Request(self.go_on(slot)));
+        }
+        if matches!(self.stage, Stage::Turns | Stage::Uncounted) {
+            match self.begin(now, slot) {
+                Begin::Turn(request) => return Ok(Next::Request(request)),
+                Begin::Until(at) => return Ok(Next::Until(at)),
+                Begin::Over => {}
+            }
+        }
+        if self.turns_in_flight > 0 {
+            return Ok(Next::Wait);
+        }
+        Ok(self.wind_up(slot))
+    }
+
+    #[inline]
+    fn fill(&mut self, _slot: u32, _request: &Request, bytes: &mut [u8]) {
+        self.contents.fill(bytes);
+    }
+
+    #[inline]
+    fn is_counted(&self, _slot: u32) -> bool {
+        self.stage != Stage::Uncounted
+    }
+
+    #[inline]
+    fn goes_on(&self, slot: u32) -> bool {
+        self.slots[slot as usize].then != Then::Nothing
+    }
+
+    #[inline]
+    fn completed(&mut self, slot: u32, sample: &Sample) {
+        let state = &mut self.slots[slot as usize];
+        state.free_since = sample.completed_at;
+        if let Stage::Finishing { next, .. } = self.stage {
+            self.stage = Stage::Finishing {
+                next: next + 1,
+                in_flight: false,
+            };
+            self.count_end(sample);
+            return;
+        }
+        let kind = sample.request.kind;
+        if state.then == Then::Write {
+            if sample.result.is_ok() {
+                return;
+            }
+            // What could not be read is not written.
+            state.then = Then::Nothing;
+        }
+        if kind.is_write() {
+            self.writes += 1;
+            let every = u64::from(self.syncs.every);
+            if every > 0 && self.writes.is_multiple_of(every) {
+                state.then = Then::Sync;
+                self.count(sample);
+                return;
+            }
+        }
+        state.turns = state.turns.wrapping_add(1);
+        let turns = state.turns;
+        self.count(sample);
+        self.pace.ended(sample.completed_at, turns);
+        self.turns_in_flight -= 1;
+    }
+
+    fn workers(&self) -> Option<Vec<WorkerResult>> {
+        Some(vec![self.result()])
+    }
+
+    fn left_before(&mut self, time: Nanos) -> u64 {
+        if !matches!(self.pace, Pacing::Open { .. } | Pacing::Trace { .. }) {
+            return 0;
+        }
+        let mut left = 0;
+        // Bounded by the instants before `time`.
+        while self.work.turns > 0 && self.stage == Stage::Turns {
+            match self.pace.due(time, self.end.min(time), Nanos(0)) {
+                Due::At(_) | Due::Op(..) if self.work.take() => {}
+                _ => break,
+            }
+            self.pace.begun();
+            left += 1;
+        }
+        left
+    }
+}
+
+fn is_sync(kind: Kind) -> bool {
+    matches!(kind, Kind::Fsync | Kind::Fdatasync | Kind::SyncRange)
+}
+
+#[cfg(test)]
+mod tests;

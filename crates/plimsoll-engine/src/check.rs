@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a workload can be carried out in a place, before anything is done.
+
+use plimsoll_core::model::Model;
+use plimsoll_core::offsets::Offsets;
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::size;
+use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Made, Pace, Segment, TurnKind};
+use plimsoll_core::workload::series::{Body, Series};
+use plimsoll_core::workload::{FileLoop, Workload};
+
+use crate::blocks;
+use crate::engine::POOL_BYTES_MAX;
+use crate::error::Error;
+use crate::file_loop;
+use crate::memory;
+use crate::prepare::Ground;
+
+/// Limits of reads and writes that may come from a file written by hand: beyond them memory would
+/// run out, also on engines that lower the depth.
+const DEPTH_MAX: u32 = 1 << 16;
+const BLOCK_BYTES_MAX: u32 = 1 << 28;
+const GROUPS_MAX: usize = 1 << 10;
+/// Highest rate: one turn per nanosecond of the clock.
+const PER_S_MAX: f64 = 1e9;
+
+/// What is asked of a place.
+pub(crate) struct Checks<'a> {
+    pub(crate) ground: &'a Ground,
+    pub(crate) align: u32,
+}
+
+impl Checks<'_> {
+    pub(crate) fn workload(&self, workload: &Workload) -> Result<(), Error> {
+        if !self.align.is_power_of_two() {
+            let text = format!("the alignment {} is not a power of two", self.align);
+            return Err(Error::Workload(text));
+        }
+        match workload {
+            Workload::Model(model) => self.model(model),
+            Workload::Blocks(blocks) => self.blocks(blocks),
+            Workload::Files(files) => self.files(files),
+            Workload::Series(series) => self.series(series),
+            Workload::Commands(commands) => Err(Error::Workload(format!(
+                "'{}': programs are not run by this engine",
+                commands.name
+            ))),
+        }
+    }
+
+    fn series(&self, series: &Series) -> Result<(), Error> {
+        if series.phases.is_empty() {
+            let text = format!("'{}' has no phase", series.name);
+            return Err(Error::Workload(text));
+        }
+        for phase in &series.phases {
+            match &phase.body {
+                Body::Blocks(blocks) => self.blocks(blocks)?,
+                Body::Files(files) => self.files(files)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn files(&self, files: &FileLoop) -> Result<(), Error> {
+        if let Ground::Storage {
+            directory: None,
+            data,
+            ..
+        } = self.ground
+        {
+            let text = format!("'{}' needs a directory, not {}", files.name, data.display());
+            return Err(Error::Workload(text));
+        }
+        file_loop::check(files)
+    }
+
+    fn model(&self, model: &Model) -> Result<(), Error> {
+        let set = model.assumed.working_set_bytes;
+        let fault = |text: String| Err(Error::Workload(format!("'{}': {text}", model.name)));
+        if set < u64::from(self.align) {
+            return fault(format!(
+                "its working set of {set} bytes is smaller than one block of {} bytes",
+                self.align
+            ));
+        }
+        if let Some(text) = fault_of_offsets(&model.assumed.offsets) {
+            return fault(text);
+        }
+        self.fits(&model.name, set)
+    }
+
+    fn blocks(&self, blocks: &Blocks) -> Result<(), Error> {
+        if blocks.groups.is_empty() || blocks.groups.len() > GROUPS_MAX {
+            let text = format!("'{}' needs 1 to {GROUPS_MAX} groups", blocks.name);
+            return Err(Error::Workload(text));
+        }
+        let (mut threads, mut buffer_bytes) = (0u64, 0u64);
+        for group in &blocks.groups {
+            let fault = self.fault_of_place(group).or_else(|| self.fault_of(group));
+            if let Some(text) = fault {
+                let (name, group) = (&blocks.name, &group.name);
+                return Err(Error::Workload(format!(
+                    "'{name}', group '{group}': {text}"
+                )));
+            }
+            let workers = u64::from(group.workers);
+            let each = u64::from(group.depth) * u64::from(blocks::len_max(group));
+            // What one worker may have at most; beyond it the engines lower the depth.
+            let each = each.min(POOL_BYTES_MAX.max(blocks::len_max(group).into()));
+            threads += workers;
+            buffer_bytes = buffer_bytes.saturating_add(workers.saturating_mul(each));
+        }
+        self.fits(&blocks.name, blocks.data_set_bytes())?;
+        match self.ground {
+            Ground::Storage { .. } => memory::check(&blocks.name, threads, buffer_bytes),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => memory::check(&blocks.name, threads, 0),
+        }
+    }
+
+    /// No offset beyond what the system can name, nor beyond the end of a device.
+    fn fits(&self, name: &str, bytes: u64) -> Result<(), Error> {
+        let whole = bytes.checked_next_multiple_of(4096);
+        if whole.is_none_or(|bytes| i64::try_from(bytes).is_err()) {
+            let text = format!("'{name}': {bytes} bytes of data are too many");
+            return Err(Error::Workload(text));
+        }
+        match self.ground {
+            Ground::Storage {
+                device: Some(device),
+                data,
+                ..
+            } if bytes > device.bytes => {
+                let (wants, has) = (size(bytes as f64), size(device.bytes as f64));
+                let path = data.display();
+                Err(Error::Workload(format!(
+                    "'{name}' works on {wants}, and '{path}' has {has}; give it a smaller size"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fault_of_place(&self, group: &Group) -> Option<String> {
+        let Ground::Storage {
+            directory, data, ..
+        } = self.ground
+        else {
+            return None;
+        };
+        let name = &group.extent.file;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty() || name.len() > 100 || !name.chars().all(is_plain) {
+            return Some(format!(
+                "'{name}' is no name of a file here: use letters, digits, '.', '_' and '-'"
+            ));
+        }
+        if directory.is_none() && !group.extent.shared && group.workers > 1 {
+            let path = data.display();
+            return Some(format!(
+                "a file for each worker needs a directory, not {path}"
+            ));
+        }
+        None
+    }
+
+    fn fault_of(&self, group: &Group) -> Option<String> {
+        let extent = &group.extent;
+        let traced = match &group.pace {
+            Pace::Open(Arrival::Trace(traced)) => &traced[..],
+            _ => &[],
+        };
+        let block = blocks::len_max(group);
+        let smallest = group.mix.iter().map(|turn| turn.bytes).min();
+        if group.workers == 0 || group.depth == 0 {
+            return Some("it needs a worker and a depth of at least 1".into());
+        }
+        if traced.is_empty() && smallest.unwrap_or(0) == 0 {
+            return Some("it needs something to do, of at least one byte".into());
+        }
+        if group.depth > DEPTH_MAX || block > BLOCK_BYTES_MAX {
+            let block = BLOCK_BYTES_MAX >> 20;
+            return Some(format!(
+                "it may have a depth of at most {DEPTH_MAX} and blocks of at most {block} MiB"
+            ));
+        }
+        if blocks::bounds(group, 0).bytes < u64::from(block) {
+            let bytes = extent.bytes;
+            return Some(format!(
+                "a block of {block} bytes does not fit into the part of a worker (file of {bytes} bytes)"
+            ));
+        }
+        let outside = |op: &&_| end_of(op) > extent.bytes;
+        if let Some(op) = traced.iter().find(outside) {
+            let (end, bytes) = (end_of(op), extent.bytes);
+            return Some(format!(
+                "the trace goes to byte {end}, and the file has {bytes} bytes"
+            ));
+        }
+        if let Some(op) = traced.iter().find(|op| !is_of_blocks(op.kind)) {
+            return Some(format!("a trace of blocks has no operation '{}'", op.kind));
+        }
+        self.fault_of_alignment(group)
+            .or_else(|| fault_of_shares(group))
+            .or_else(|| fault_of_offsets(&group.offsets))
+            .or_else(|| fault_of_pace(&group.pace))
+    }
+
+    fn fault_of_alignment(&self, group: &Group) -> Option<String> {
+        if !(group.direct && self.ground.can_bypass_cache()) {
+            return None;
+        }
+        let align = self.align;
+        let odd = |bytes: u64| !bytes.is_multiple_of(align.into());
+        if let Some(turn) = group.mix.iter().find(|turn| odd(turn.bytes.into())) {
+            return Some(format!(
+                "direct I/O here needs blocks of a multiple of {align} bytes, not {}",
+                turn.bytes
+            ));
+        }
+        if let Pace::Open(Arrival::Trace(traced)) = &group.pace
+            && let Some(op) = traced
+                .iter()
+                .find(|op| odd(op.offset) || odd(op.bytes.into()))
+        {
+            return Some(format!(
+                "direct I/O here needs multiples of {align} bytes, and the trace has {} at {}",
+                op.bytes, op.offset
+            ));
+        }
+        match group.offsets {
+            Offsets::Strided { stride_bytes } if odd(stride_bytes) => Some(format!(
+                "direct I/O here needs a stride of a multiple of {align} bytes, not {stride_bytes}"
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn end_of(op: &plimsoll_core::workload::blocks::Traced) -> u64 {
+    op.offset.saturating_add(op.bytes.into())
+}
+
+fn is_of_blocks(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Read
+            | Kind::Write
+            | Kind::Append
+            | Kind::Fsync
+            | Kind::Fdatasync
+            | Kind::SyncRange
+            | Kind::Discard
+    )
+}
+
+/// Weights and shares. Comparisons with NaN are false, so it is in no range.
+fn fault_of_shares(group: &Group) -> Option<String> {
+    let weight_ok = |weight: f64| weight.is_finite() && weight >= 0.0;
+    let weights: f64 = group.mix.iter().map(|turn| turn.weight).sum();
+    let each_ok = group.mix.iter().all(|turn| weight_ok(turn.weight));
+    let all_ok = each_ok && weights.is_finite() && weights > 0.0;
+    if !(group.mix.is_empty() || all_ok) {
+        return Some(
+            "the weights of its turns (such as the share of reads) must be 0 or more, and not all 0"
+                .into(),
+        );
+    }
+    let share = 0.0..=1.0;
+    let content = &group.content;
+    if !share.contains(&content.compressible) || !share.contains(&content.duplicate) {
+        return Some("shares of its contents must be within 0 and 1".into());
+    }
+    let appends = group.mix.iter().any(|turn| turn.kind == TurnKind::Append);
+    (appends && group.extent.made == Made::Before).then(|| {
+        "it appends to a file that is laid out before: let the file be made during the run".into()
+    })
+}
+
+fn fault_of_offsets(offsets: &Offsets) -> Option<String> {
+    match offsets {
+        Offsets::Zipf { exponent } if !(0.0..=10.0).contains(exponent) => {
+            Some("the exponent of a Zipf law must be within 0 and 10".into())
+        }
+        Offsets::Zones(zones) => {
+            let access: f64 = zones.iter().map(|zone| zone.access).sum();
+            let size: f64 = zones.iter().map(|zone| zone.size).sum();
+            let is_ok = |share: f64| share.is_finite() && share >= 0.0;
+            let all_ok = zones.iter().all(|z| is_ok(z.access) && is_ok(z.size));
+            let sums_ok = [access, size].iter().all(|s| s.is_finite() && *s > 0.0);
+            (!all_ok || !sums_ok)
+                .then(|| "shares of zones must be 0 or more, and not all 0".to_string())
+        }
+        Offsets::Runs { blocks: 0 } | Offsets::Strided { stride_bytes: 0 } => {
+            Some("runs and strides must be longer than 0".into())
+        }
+        _ => None,
+    }
+}
+
+fn fault_of_pace(pace: &Pace) -> Option<String> {
+    let rate_ok = |per_s: f64| per_s > 0.0 && per_s <= PER_S_MAX;
+    let segment_ok = |s: &Segment| {
+        let is_ok = |per_s: f64| (0.0..=PER_S_MAX).contains(&per_s);
+        is_ok(s.from_per_s) && is_ok(s.to_per_s)
+    };
+    let has_mass = |s: &Segment| s.length.0 > 0 && s.from_per_s + s.to_per_s > 0.0;
+    let is_ok = match pace {
+        Pace::Closed { .. } | Pace::Open(Arrival::Trace(_)) => true,
+        Pace::Open(Arrival::Paced { per_s } | Arrival::Poisson { per_s }) => rate_ok(*per_s),
+        Pace::Open(Arrival::Batch { per_s, size }) => rate_ok(*per_s) && *size > 0,
+        Pace::Open(Arrival::OnOff { per_s, on, .. }) => rate_ok(*per_s) && on.0 > 0,
+        Pace::Open(Arrival::Envelope(segments)) => {
+            segments.iter().all(segment_ok) && segments.iter().any(has_mass)
+        }
+    };
+    (!is_ok).then(|| {
+        "its rate must be above 0 and at most 1e9 per second, and its phases longer than 0".into()
+    })
+}

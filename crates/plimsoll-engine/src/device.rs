@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Block devices as targets: claimed for the length of the work, and filled before they are read.
+//!
+//! Whether a device may be destroyed is not asked here: who names it has answered that.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_core::rng::{Rng, Seed};
+use rustix::fs::OFlags;
+
+use crate::error::Error;
+use crate::layout::write_random;
+
+/// Places that are looked at for whether a device has been filled. With so many, a part of 1 % that
+/// was not is found with a probability of 99.4 %.
+const SAMPLES: u64 = 512;
+const SAMPLE_BYTES: usize = 4096;
+
+/// The claim on a device, held as long as anything works on it: nobody can mount it meanwhile, and
+/// no other program that asks can use it.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    _device: Arc<OwnedFd>,
+}
+
+/// Claims the device at `path` (`O_EXCL`), for direct I/O if it is wanted.
+pub(crate) fn claim(path: &Path, direct: bool) -> Result<Claim, Error> {
+    let found = std::fs::metadata(path).map_err(|e| Error::at("find the device", path, e))?;
+    if !found.file_type().is_block_device() {
+        let text = format!("'{}' is not a block device", path.display());
+        return Err(Error::Workload(text));
+    }
+    let mut flags = OFlags::EXCL;
+    flags.set(OFlags::DIRECT, direct);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(i32::try_from(flags.bits()).expect("open flags fit"));
+    let verb = "claim the device (is it mounted or in use?)";
+    let device = options.open(path).map_err(|e| Error::at(verb, path, e))?;
+    Ok(Claim {
+        _device: Arc::new(device.into()),
+    })
+}
+
+/// Writes random bytes over the first `bytes` of the device, unless samples of all of it hold data
+/// already: reads of blocks that were never written, or were discarded, do not reach the medium.
+pub(crate) fn fill(path: &Path, bytes: u64, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).open(path);
+    let mut file = file.map_err(|e| Error::at("open", path, e))?;
+    if holds_data(&file, path, bytes, seed)? {
+        return Ok(());
+    }
+    file.seek(SeekFrom::Start(0))
+        .map_err(|e| Error::at("go to the start of", path, e))?;
+    let mut rng = Rng::new(seed.derive("contents", 0));
+    write_random(&mut file, path, bytes, &mut rng, stop)?;
+    file.sync_all()
+        .map_err(|e| Error::at("make durable", path, e))?;
+    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    Ok(())
+}
+
+fn holds_data(file: &File, path: &Path, bytes: u64, seed: Seed) -> Result<bool, Error> {
+    // What was read before must not answer for the device.
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+    let blocks = (bytes / SAMPLE_BYTES as u64).max(1);
+    let mut rng = Rng::new(seed.derive("samples", 0));
+    let mut sample = [0; SAMPLE_BYTES];
+    for number in 0..SAMPLES {
+        let block = match number {
+            0 => 0,
+            1 => blocks - 1,
+            _ => rng.below(blocks),
+        };
+        let moved = file
+            .read_at(&mut sample, block * SAMPLE_BYTES as u64)
+            .map_err(|e| Error::at("read", path, e))?;
+        if sample[..moved].iter().all(|byte| *byte == 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plays the phases of a series one after another, and makes a result of each.
+//!
+//! What a phase needs is laid out before its clock starts, so preparation is in no measured time.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::{Interval, PhaseResult};
+use plimsoll_core::num::ratio;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::files::Over;
+use plimsoll_core::workload::series::{Body as PhaseBody, Phase};
+
+use crate::act::{Act, Body};
+use crate::error::Error;
+use crate::file_loop::Play;
+use crate::prepare::Prepared;
+use crate::run::{Outcome, RunOptions};
+
+impl Prepared {
+    pub(crate) fn run_series(
+        &mut self,
+        options: &RunOptions,
+        stop: &AtomicBool,
+        on_interval: &mut dyn FnMut(Interval),
+    ) -> Result<Outcome, Error> {
+        let Workload::Series(series) = self.workload.clone() else {
+            return Err(Error::Workload("only a series has phases".into()));
+        };
+        let mut whole = Outcome::default();
+        // Where the phase begins on the clock of the intervals.
+        let mut origin = Nanos(0);
+        for (number, phase) in (0..).zip(&series.phases) {
+            let options = RunOptions {
+                length: limit(phase, options.length),
+                warmup: Nanos(0),
+                seed: options.seed.derive("phase", number),
+                ..*options
+            };
+            let mut covered = Nanos(0);
+            let mut shifted = |interval: Interval| {
+                covered = covered.max(interval.start + interval.length);
+                on_interval(Interval {
+                    start: origin + interval.start,
+                    ..interval
+                });
+            };
+            let outcome = self
+                .play_phase(phase, &options, stop, &mut shifted)
+                .map_err(|error| error.in_phase(&phase.name))?;
+            origin = origin + covered;
+            add(&mut whole, phase, outcome);
+            if whole.interrupted || whole.failed.is_some() {
+                break;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Lays out what the phase needs and plays it.
+    fn play_phase(
+        &mut self,
+        phase: &Phase,
+        options: &RunOptions,
+        stop: &AtomicBool,
+        on_interval: &mut dyn FnMut(Interval),
+    ) -> Result<Outcome, Error> {
+        let seed = options.seed;
+        let play = match &phase.body {
+            PhaseBody::Blocks(blocks) => {
+                self.ground.lay_out(blocks, seed, stop)?;
+                self.ground.begin(blocks)?;
+                None
+            }
+            PhaseBody::Files(files) => {
+                let trees = (self.ground).lay_out_sets(files, &mut self.sets, seed, stop)?;
+                Some(Arc::new(Play::new(files, trees)))
+            }
+        };
+        if phase.cold {
+            self.ground.go_cold(&phase.body)?;
+        }
+        let body = match (&phase.body, &play) {
+            (PhaseBody::Files(files), Some(play)) => Body::Files(files, play),
+            (PhaseBody::Blocks(blocks), _) => Body::Blocks(blocks),
+            (PhaseBody::Files(files), None) => {
+                let text = format!("'{}' was not prepared", files.name);
+                return Err(Error::Workload(text));
+            }
+        };
+        let act = Act {
+            ground: &self.ground,
+            body,
+            choice: self.choice,
+            options,
+            stonewall: phase.stonewall,
+        };
+        act.run(stop, on_interval)
+    }
+}
+
+/// How long the phase may take: its own limit, or, where its work has no end, the run's length.
+fn limit(phase: &Phase, length: Nanos) -> Nanos {
+    let ends = match &phase.body {
+        PhaseBody::Blocks(blocks) => blocks.groups.iter().all(crate::blocks::ends_by_itself),
+        PhaseBody::Files(files) => files.over != Over::Rotor,
+    };
+    let otherwise = if ends { Nanos::MAX } else { length };
+    phase.limit.unwrap_or(otherwise)
+}
+
+fn add(whole: &mut Outcome, phase: &Phase, outcome: Outcome) {
+    let result = phase_result(phase, &outcome);
+    whole.length = whole.length + result.wall;
+    whole.stats.merge(&outcome.stats);
+    let (sum, one) = (&mut whole.generator, outcome.generator);
+    sum.user_cpu_ns += one.user_cpu_ns;
+    sum.system_cpu_ns += one.system_cpu_ns;
+    sum.not_submitted += one.not_submitted;
+    sum.outside_ns += one.outside_ns;
+    sum.pacing_ns += one.pacing_ns;
+    sum.ops += one.ops;
+    if !sum.engine.split(" / ").any(|known| known == one.engine) {
+        if !sum.engine.is_empty() {
+            sum.engine.push_str(" / ");
+        }
+        sum.engine.push_str(&one.engine);
+    }
+    whole.interrupted |= outcome.interrupted;
+    whole.failed = outcome
+        .failed
+        .map(|text| format!("phase '{}' {text}", phase.name));
+    whole.phases.push(result);
+}
+
+fn phase_result(phase: &Phase, outcome: &Outcome) -> PhaseResult {
+    let ends = outcome.workers.iter().map(|worker| worker.ended);
+    let wall = ends.max().unwrap_or(outcome.length);
+    let seconds = wall.as_secs_f64();
+    let ops: u64 = outcome.workers.iter().map(|worker| worker.ops).sum();
+    let bytes: u64 = outcome.workers.iter().map(|worker| worker.bytes).sum();
+    PhaseResult {
+        name: phase.name.clone(),
+        metric: phase.metric,
+        value: match phase.metric {
+            Metric::BytesPerSecond => ratio(bytes as f64, seconds),
+            Metric::OpsPerSecond => ratio(ops as f64, seconds),
+            Metric::WallTime => wall.0 as f64,
+            Metric::MeanResponse => outcome.stats.response().mean_ns(),
+        },
+        wall,
+        stats: outcome.stats.clone(),
+        user_cpu_ns: outcome.generator.user_cpu_ns,
+        system_cpu_ns: outcome.generator.system_cpu_ns,
+        workers: outcome.workers.clone(),
+    }
+}

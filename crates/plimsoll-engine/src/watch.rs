@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keeps the account of workers whose source keeps none itself.
+
+use plimsoll_core::event::WorkerResult;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::units::Nanos;
+
+use crate::error::Error;
+use crate::source::{Next, Source};
+
+/// A source, and what was done for it.
+#[derive(Debug)]
+pub(crate) struct Watched<S> {
+    source: S,
+    warmup: Nanos,
+    /// By the worker that the source says a slot is.
+    workers: Vec<Option<WorkerResult>>,
+}
+
+impl<S: Source> Watched<S> {
+    /// Watches a source of so many workers.
+    pub(crate) fn new(source: S, workers: u32, warmup: Nanos) -> Self {
+        Watched {
+            source,
+            warmup,
+            workers: vec![None; workers.max(1) as usize],
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> S {
+        self.source
+    }
+
+    #[inline]
+    fn count(&mut self, slot: u32, sample: &Sample) {
+        let began = sample.request.intended_at;
+        if began < self.warmup {
+            return;
+        }
+        let worker = self.source.worker_of(slot) as usize;
+        let worker = self.workers[worker].get_or_insert(WorkerResult {
+            began,
+            ..WorkerResult::default()
+        });
+        worker.ended = worker.ended.max(sample.completed_at);
+        let is_work = !matches!(
+            sample.request.kind,
+            Kind::Fsync | Kind::Fdatasync | Kind::SyncRange | Kind::SyncAll | Kind::Close
+        );
+        if let (Ok(bytes), true) = (sample.result, is_work) {
+            worker.ops += 1;
+            worker.bytes += bytes;
+        }
+    }
+}
+
+impl<S: Source> Source for Watched<S> {
+    const CHECKS: bool = S::CHECKS;
+
+    #[inline]
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+        self.source.next(now, slot)
+    }
+
+    #[inline]
+    fn fill(&mut self, slot: u32, request: &Request, bytes: &mut [u8]) {
+        self.source.fill(slot, request, bytes);
+    }
+
+    #[inline]
+    fn handed_over(&mut self, request: &Request, at: Nanos) {
+        self.source.handed_over(request, at);
+    }
+
+    #[inline]
+    fn completed(&mut self, slot: u32, sample: &Sample) {
+        if self.source.is_counted(slot) {
+            self.count(slot, sample);
+        }
+        self.source.completed(slot, sample);
+    }
+
+    #[inline]
+    fn goes_on(&self, slot: u32) -> bool {
+        self.source.goes_on(slot)
+    }
+
+    #[inline]
+    fn is_counted(&self, slot: u32) -> bool {
+        self.source.is_counted(slot)
+    }
+
+    fn check(&mut self, slot: u32, sample: &Sample, buffer: &[u8]) {
+        self.source.check(slot, sample, buffer);
+    }
+
+    fn workers(&self) -> Option<Vec<WorkerResult>> {
+        let counted = self.workers.iter().map(|w| w.unwrap_or_default());
+        Some((self.source.workers()).unwrap_or_else(|| counted.collect()))
+    }
+
+    fn left_before(&mut self, time: Nanos) -> u64 {
+        self.source.left_before(time)
+    }
+}
