@@ -19,6 +19,7 @@ mod settings;
 mod sgpdd;
 mod stamp;
 mod surveys;
+mod sysbench;
 mod words;
 
 pub use error::Error;
@@ -51,6 +52,7 @@ const ROOMS: &[&[Known]] = &[
     sgpdd::KNOWN,
     surveys::KNOWN,
     ior::KNOWN,
+    sysbench::KNOWN,
     stamp::KNOWN,
 ];
 
@@ -102,6 +104,7 @@ pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
     match classic.program.as_str() {
         bonnie::NAME => bonnie::text(classic, phases),
         iozone::NAME => iozone::text(classic, phases),
+        sysbench::NAME => sysbench::text(classic, phases),
         sgpdd::NAME => sgpdd::text(classic, phases),
         _ => surveys::text(classic, phases).or_else(|| ior::text(classic, phases)),
     }

@@ -133,6 +133,14 @@ pub(crate) fn least_and_greatest(values: impl Iterator<Item = f64>) -> (f64, f64
     both.unwrap_or_default()
 }
 
+/// Mean and population standard deviation of values; zeros when there are none.
+pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = ratio(values.iter().sum(), count);
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, ratio(squares, count).sqrt())
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use plimsoll_core::op::{Request, Sample};
@@ -152,6 +160,8 @@ pub(crate) mod tests {
         }
         assert_eq!(least_and_greatest(std::iter::empty()), (0.0, 0.0));
         assert_eq!(least_and_greatest([3.0, 1.0, 2.0].into_iter()), (1.0, 3.0));
+        assert_eq!(mean_and_deviation(&[]), (0.0, 0.0));
+        assert_eq!(mean_and_deviation(&[2.0, 4.0]), (3.0, 1.0));
     }
 
     /// Statistics of operations: kind, how many, bytes of each, service time of each in

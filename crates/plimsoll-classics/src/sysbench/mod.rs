@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+//! sysbench 1.0 fileio: threads that read and write blocks of prepared files, in order or at
+//! random, with a periodic sync, for a fixed time.
+
+mod text;
+
+pub(crate) use text::text;
+
+use plimsoll_core::num::{round_u64, saturating_u32};
+use plimsoll_core::offsets::Offsets;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{
+    Extent, Finish, Group, Made, Region, SyncKind, Syncs, Turn, TurnKind, Work,
+};
+use plimsoll_core::workload::series::Phase;
+
+use crate::Known;
+use crate::error::Error;
+use crate::parts::{block_phase, series, setting};
+use crate::settings::{Setting, Settings, Unit};
+
+/// Its name on the command line.
+pub(crate) const NAME: &str = "sysbench-fileio";
+
+const THREADS_MAX: u32 = 4096;
+const BLOCK_MAX: u64 = 256 << 20;
+const BACKLOG_MAX: u32 = 4096;
+
+const SETTINGS: &[Setting] = &[
+    setting(
+        "file-test-mode",
+        Unit::Text,
+        "rndrw",
+        "seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw",
+    ),
+    setting(
+        "file-num",
+        Unit::Count,
+        "1",
+        "files: 1 for all threads, or one for each",
+    ),
+    setting(
+        "file-total-size",
+        Unit::Size(1),
+        "2GiB",
+        "size of all files together",
+    ),
+    setting(
+        "file-block-size",
+        Unit::Size(1),
+        "16KiB",
+        "bytes of an operation",
+    ),
+    setting(
+        "file-io-mode",
+        Unit::Text,
+        "sync",
+        "sync, or async with a backlog",
+    ),
+    setting(
+        "file-async-backlog",
+        Unit::Count,
+        "128",
+        "operations in flight of a thread",
+    ),
+    setting(
+        "file-extra-flags",
+        Unit::Text,
+        "",
+        "sync, dsync or direct; several by commas or +",
+    ),
+    setting(
+        "file-rw-ratio",
+        Unit::Number,
+        "1.5",
+        "reads for each write of rndrw",
+    ),
+    setting(
+        "file-fsync-freq",
+        Unit::Count,
+        "100",
+        "sync after so many operations; 0: never",
+    ),
+    setting("file-fsync-all", Unit::Flag, "off", "sync after each write"),
+    setting("file-fsync-end", Unit::Flag, "on", "sync at the end"),
+    setting("file-fsync-mode", Unit::Text, "fsync", "fsync or fdatasync"),
+    setting(
+        "threads",
+        Unit::Count,
+        "1",
+        "threads, each with one operation at a time",
+    ),
+    setting(
+        "time",
+        Unit::Time,
+        "10s",
+        "longest time; 0: until the events are done",
+    ),
+    setting(
+        "events",
+        Unit::Count,
+        "0",
+        "operations of all threads; 0: until the time is up",
+    ),
+    setting(
+        "percentile",
+        Unit::Count,
+        "95",
+        "percentile of the report, 1 to 100",
+    ),
+];
+
+pub(crate) const KNOWN: &[Known] = &[Known {
+    name: NAME,
+    about: "blocks of prepared files in order or at random, with syncs (sysbench fileio)",
+    settings: SETTINGS,
+    build,
+}];
+
+/// A way through the files.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Mode {
+    name: &'static str,
+    /// What the report says it does.
+    told: &'static str,
+    reads: bool,
+    writes: bool,
+    is_random: bool,
+}
+
+const MODES: [Mode; 6] = [
+    mode("seqwr", "sequential write (creation)", false, true, false),
+    mode("seqrewr", "sequential rewrite", false, true, false),
+    mode("seqrd", "sequential read", true, false, false),
+    mode("rndrd", "random read", true, false, true),
+    mode("rndwr", "random write", false, true, true),
+    mode("rndrw", "random r/w", true, true, true),
+];
+
+const fn mode(
+    name: &'static str,
+    told: &'static str,
+    reads: bool,
+    writes: bool,
+    is_random: bool,
+) -> Mode {
+    Mode {
+        name,
+        told,
+        reads,
+        writes,
+        is_random,
+    }
+}
+
+/// What the files are opened with.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Flags {
+    sync: bool,
+    dsync: bool,
+    direct: bool,
+}
+
+/// When writes are made durable.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum SyncRule {
+    Never,
+    EachWrite,
+    /// After so many writes of a thread.
+    Periodic(u32),
+}
+
+/// The settings, understood.
+struct Shape {
+    mode: &'static Mode,
+    files: u32,
+    /// Of each, whole blocks.
+    file_bytes: u64,
+    block_bytes: u64,
+    depth: u32,
+    is_async: bool,
+    flags: Flags,
+    ratio: f64,
+    rule: SyncRule,
+    has_end_sync: bool,
+    sync_kind: SyncKind,
+    threads: u32,
+    time: Nanos,
+    events: u64,
+    percentile: u32,
+}
+
+impl Shape {
+    fn read(settings: &Settings) -> Result<Self, Error> {
+        let wrong = |name, reason: &str| settings.wrong(name, settings.text(name), reason);
+        let mode = MODES
+            .iter()
+            .find(|mode| mode.name == settings.text("file-test-mode"));
+        let Some(mode) = mode else {
+            let known = MODES.map(|mode| mode.name).join(", ");
+            return Err(wrong("file-test-mode", &format!("modes are {known}")));
+        };
+        let threads = settings.count_within("threads", 1, THREADS_MAX)?;
+        let files = settings.count_within("file-num", 1, THREADS_MAX)?;
+        if files != 1 && files != threads {
+            let reason = format!("it is 1, or {threads} as there are threads");
+            return Err(wrong("file-num", &reason));
+        }
+        let is_async = match settings.text("file-io-mode") {
+            "sync" => false,
+            "async" => true,
+            _ => {
+                return Err(wrong(
+                    "file-io-mode",
+                    "modes are sync and async; no mapped files",
+                ));
+            }
+        };
+        let block_bytes = settings.bytes_within("file-block-size", 1, BLOCK_MAX)?;
+        let least = block_bytes.saturating_mul(files.into());
+        let total_bytes = settings.bytes_within("file-total-size", least, 1 << 60)?;
+        let file_bytes = total_bytes / u64::from(files);
+        let ratio = settings.number("file-rw-ratio");
+        if !(0.0..=1e6).contains(&ratio) {
+            return Err(wrong("file-rw-ratio", "it is from 0 to 1000000"));
+        }
+        let shape = Shape {
+            mode,
+            files,
+            file_bytes: file_bytes - file_bytes % block_bytes,
+            block_bytes,
+            depth: match is_async {
+                true => settings.count_within("file-async-backlog", 1, BACKLOG_MAX)?,
+                false => 1,
+            },
+            is_async,
+            flags: flags(settings)?,
+            ratio,
+            rule: rule(settings, mode, ratio),
+            has_end_sync: mode.writes && settings.flag("file-fsync-end"),
+            sync_kind: match settings.text("file-fsync-mode") {
+                "fsync" => SyncKind::Fsync,
+                "fdatasync" => SyncKind::Fdatasync,
+                _ => return Err(wrong("file-fsync-mode", "it is fsync or fdatasync")),
+            },
+            threads,
+            time: settings.time("time"),
+            events: settings.count("events"),
+            percentile: settings.count_within("percentile", 1, 100)?,
+        };
+        if shape.flags.direct && !block_bytes.is_multiple_of(512) {
+            return Err(wrong(
+                "file-block-size",
+                "direct needs whole 512-byte sectors",
+            ));
+        }
+        if shape.time == Nanos(0) && shape.events == 0 {
+            return Err(wrong("time", "without events it would never end"));
+        }
+        Ok(shape)
+    }
+
+    /// Share of writes among the operations.
+    fn write_share(mode: &Mode, ratio: f64) -> f64 {
+        match (mode.reads, mode.writes) {
+            (true, true) => 1.0 / (1.0 + ratio),
+            (false, _) => 1.0,
+            (true, false) => 0.0,
+        }
+    }
+}
+
+fn flags(settings: &Settings) -> Result<Flags, Error> {
+    let mut flags = Flags::default();
+    for text in settings.texts("file-extra-flags") {
+        for word in text.split(['+', ',']).filter(|word| !word.is_empty()) {
+            match word.trim() {
+                "sync" => flags.sync = true,
+                "dsync" => flags.dsync = true,
+                "direct" => flags.direct = true,
+                _ => {
+                    let reason = "flags are sync, dsync and direct";
+                    return Err(settings.wrong("file-extra-flags", word, reason));
+                }
+            }
+        }
+    }
+    Ok(flags)
+}
+
+/// The original syncs after so many operations of any kind; here writes are counted, so many fewer
+/// that the syncs come as often.
+fn rule(settings: &Settings, mode: &Mode, ratio: f64) -> SyncRule {
+    let every = settings.count("file-fsync-freq");
+    if !mode.writes {
+        SyncRule::Never
+    } else if settings.flag("file-fsync-all") {
+        SyncRule::EachWrite
+    } else if every == 0 {
+        SyncRule::Never
+    } else {
+        let writes = round_u64(every as f64 * Shape::write_share(mode, ratio));
+        SyncRule::Periodic(saturating_u32(writes.max(1)))
+    }
+}
+
+fn build(settings: &Settings) -> Result<Workload, Error> {
+    let shape = Shape::read(settings)?;
+    let phase = Phase {
+        metric: plimsoll_core::comparison::Metric::OpsPerSecond,
+        limit: (shape.time > Nanos(0)).then_some(shape.time),
+        ..block_phase(shape.mode.name, vec![group(&shape)])
+    };
+    Ok(series(NAME, settings, vec![phase]))
+}
+
+fn group(shape: &Shape) -> Group {
+    let mode = shape.mode;
+    let shared = shape.files == 1;
+    Group {
+        name: "threads".into(),
+        workers: shape.threads,
+        depth: shape.depth,
+        extent: Extent {
+            file: "sysbench".into(),
+            shared,
+            bytes: shape.file_bytes,
+            region: Region::Whole,
+            made: if mode.name == "seqwr" {
+                Made::During
+            } else {
+                Made::Before
+            },
+        },
+        mix: mix(shape),
+        offsets: match (mode.is_random, shared && shape.threads > 1) {
+            (true, _) => Offsets::Uniform,
+            // The original hands out one stream to all threads.
+            (false, true) => Offsets::Interleaved,
+            (false, false) => Offsets::Sequential,
+        },
+        syncs: Syncs {
+            every: match shape.rule {
+                SyncRule::Never => 0,
+                SyncRule::EachWrite => 1,
+                SyncRule::Periodic(writes) => writes,
+            },
+            with: shape.sync_kind,
+            each_write: shape.flags.sync || shape.flags.dsync,
+        },
+        finish: if shape.has_end_sync {
+            vec![Finish::Fsync]
+        } else {
+            Vec::new()
+        },
+        direct: shape.flags.direct,
+        work: match shape.events {
+            0 => Work::Time,
+            events => Work::Together(events),
+        },
+        ..Group::default()
+    }
+}
+
+fn mix(shape: &Shape) -> Vec<Turn> {
+    let writes = Shape::write_share(shape.mode, shape.ratio);
+    let turn = |kind, weight| Turn {
+        weight,
+        ..Turn::of(kind, saturating_u32(shape.block_bytes))
+    };
+    let both = [
+        turn(TurnKind::Read, 1.0 - writes),
+        turn(TurnKind::Write, writes),
+    ];
+    both.into_iter().filter(|turn| turn.weight > 0.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parts::tests::{built, groups, names, refused};
+
+    use super::*;
+
+    #[test]
+    fn each_mode_does_its_work() {
+        for (mode, reads, writes, offsets, made, every) in [
+            ("seqwr", 0.0, 1.0, Offsets::Sequential, Made::During, 100),
+            ("seqrewr", 0.0, 1.0, Offsets::Sequential, Made::Before, 100),
+            ("seqrd", 1.0, 0.0, Offsets::Sequential, Made::Before, 0),
+            ("rndrd", 1.0, 0.0, Offsets::Uniform, Made::Before, 0),
+            ("rndwr", 0.0, 1.0, Offsets::Uniform, Made::Before, 100),
+            ("rndrw", 0.6, 0.4, Offsets::Uniform, Made::Before, 40),
+        ] {
+            let series = built(NAME, &[("file-test-mode", mode)]);
+            assert_eq!(names(&series), [mode]);
+            let group = &groups(&series, mode)[0];
+            let share = |kind| {
+                let turns = group.mix.iter().filter(|turn| turn.kind == kind);
+                turns.map(|turn| turn.weight).sum::<f64>()
+            };
+            let shares = (share(TurnKind::Read), share(TurnKind::Write));
+            assert_eq!(shares, (reads, writes), "{mode}");
+            assert!(
+                group
+                    .mix
+                    .iter()
+                    .all(|t| t.bytes == 16_384 && t.weight > 0.0)
+            );
+            assert_eq!(
+                (group.offsets.clone(), group.extent.made),
+                (offsets, made),
+                "{mode}"
+            );
+            assert_eq!(group.syncs.every, every, "{mode}");
+            assert_eq!(group.finish == [Finish::Fsync], writes > 0.0, "{mode}");
+            assert_eq!(group.work, Work::Time, "{mode}");
+            assert_eq!(
+                series.phases[0].limit,
+                Some(Nanos(10_000_000_000)),
+                "{mode}"
+            );
+        }
+    }
+
+    #[test]
+    fn threads_share_one_stream_of_a_shared_file() {
+        for (files, mode, offsets) in [
+            ("1", "seqrd", Offsets::Interleaved),
+            ("4", "seqrd", Offsets::Sequential),
+            ("1", "rndrd", Offsets::Uniform),
+        ] {
+            let given = [
+                ("threads", "4"),
+                ("file-num", files),
+                ("file-test-mode", mode),
+            ];
+            let group = groups(&built(NAME, &given), mode)[0].clone();
+            assert_eq!(
+                (group.offsets, group.workers),
+                (offsets, 4),
+                "{mode} {files}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_setting_has_its_effect() {
+        let built = |given: &[(&str, &str)]| groups(&built(NAME, given), "rndrw")[0].clone();
+        let group = built(&[
+            ("threads", "4"),
+            ("file-num", "4"),
+            ("file-total-size", "1000K"),
+        ]);
+        // 250 KiB hold 15 blocks.
+        assert_eq!((group.extent.shared, group.extent.bytes), (false, 15 << 14));
+        let group = built(&[("file-io-mode", "async"), ("file-async-backlog", "8")]);
+        assert_eq!((group.workers, group.depth), (1, 8));
+        let group = built(&[
+            ("file-extra-flags", "dsync+direct"),
+            ("file-block-size", "4k"),
+        ]);
+        assert!(group.syncs.each_write && group.direct);
+        assert_eq!(group.mix[0].bytes, 4096);
+        let group = built(&[("file-fsync-all", "on"), ("file-fsync-mode", "fdatasync")]);
+        assert_eq!(
+            (group.syncs.every, group.syncs.with),
+            (1, SyncKind::Fdatasync)
+        );
+        let group = built(&[("file-fsync-freq", "0"), ("file-fsync-end", "off")]);
+        assert_eq!((group.syncs.every, group.finish.len()), (0, 0));
+        let group = built(&[("file-rw-ratio", "3"), ("file-fsync-freq", "10")]);
+        assert_eq!((group.mix[1].weight, group.syncs.every), (0.25, 3));
+        assert_eq!(
+            built(&[("events", "7"), ("time", "0")]).work,
+            Work::Together(7)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        for (given, expect) in [
+            (&[("file-test-mode", "rand")][..], "seqwr, seqrewr"),
+            (&[("file-num", "128")], "it is 1, or 1"),
+            (&[("file-io-mode", "mmap")], "no mapped files"),
+            (&[("file-extra-flags", "direct,fast")], "'fast'"),
+            (
+                &[("file-extra-flags", "direct"), ("file-block-size", "100")],
+                "sectors",
+            ),
+            (&[("file-fsync-mode", "sync")], "fsync or fdatasync"),
+            (&[("time", "0")], "never end"),
+            (&[("file-rw-ratio", "-1")], "from 0"),
+            (&[("percentile", "0")], "from 1 to 100"),
+            (&[("file-total-size", "1k")], "set 'file-total-size'"),
+        ] {
+            let error = refused(NAME, given);
+            assert!(error.contains(expect), "{given:?}: {error}");
+        }
+    }
+}
