@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what `make demo` or `make test` needs on Debian 12, and says what and why.
+# Installs what `make demo`, `make test` or `cargo xtask bench` needs on Debian 12, and says what and
+# why.
 # Without root it installs nothing, and says what will be left out.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test}
+what=${1:?usage: setup.sh demo|test|bench}
 
 # package, a program it brings, why
 stacks=(
@@ -21,7 +22,9 @@ build=("gcc cc links-the-program")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "fio fio yardstick-of-the-engine's-own-cost") ;;
-  *) echo "setup.sh: '$what' is neither demo nor test" >&2; exit 2 ;;
+  bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
+    "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
+  *) echo "setup.sh: '$what' is not demo, test or bench" >&2; exit 2 ;;
 esac
 
 # Rust newer than Debian's own: the version is the one in Cargo.toml.
@@ -42,7 +45,11 @@ for line in "${wanted[@]}"; do
     echo "needs $package: ${why//-/ }"
   fi
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+finish() {
+  if [ "$what" = bench ]; then exec "$(dirname "$0")/build-t-io-uring.sh"; fi
+  exit 0
+}
+[ ${#missing[@]} -eq 0 ] && finish
 
 if [ "$(id -u)" -ne 0 ]; then
   case " ${missing[*]} " in *" gcc "*)
@@ -68,3 +75,4 @@ if ! { apt-get update && apt-get install --yes --no-install-recommends "${missin
   exit 1
 fi
 rm -f "$log"
+finish

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask check|tidy|layers`.
+//! Build tasks: `cargo xtask check|tidy|layers|bench`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -8,6 +8,7 @@
     reason = "a task speaks to the person who started it"
 )]
 
+mod bench;
 mod layers;
 mod tidy;
 
@@ -20,8 +21,9 @@ fn main() -> ExitCode {
         "tidy" => tidy::faults(&root()),
         "layers" => layers::faults(&root()),
         "check" => return check(),
+        "bench" => return bench::run(&std::env::args().skip(2).collect::<Vec<_>>()),
         other => {
-            eprintln!("unknown task '{other}'; tasks are: check, layers, tidy");
+            eprintln!("unknown task '{other}'; tasks are: bench, check, layers, tidy");
             return ExitCode::from(2);
         }
     };

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs the release program and reads what it prints for machines.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::workload::{Workload, WorkloadFile};
+use serde_json::Value;
+
+use super::rivals::run_for_output;
+use super::table::Sample;
+use super::{Fault, Options};
+
+/// The program and where it may write.
+#[derive(Debug)]
+pub(crate) struct Plimsoll {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+/// What one run gave.
+#[derive(Debug)]
+pub(crate) struct Ran(Value);
+
+impl Plimsoll {
+    /// The program that was named, or the one of this tree, built.
+    pub(crate) fn find(options: &Options) -> Result<Self, Fault> {
+        let program = match &options.plimsoll {
+            Some(program) => program.clone(),
+            None => build()?,
+        };
+        Ok(Plimsoll {
+            program,
+            folder: options.dir.clone(),
+        })
+    }
+
+    /// Runs `workload` on `target` for a measured part of `seconds`.
+    pub(crate) fn run(
+        &self,
+        workload: &Workload,
+        target: &str,
+        seconds: u32,
+    ) -> Result<Ran, Fault> {
+        let file = self.folder.join("workload.toml");
+        let text = toml::to_string(&WorkloadFile {
+            format: FormatVersion::WORKLOAD,
+            workload: workload.clone(),
+        });
+        let text = text.map_err(|error| format!("write the workload: {error}"))?;
+        std::fs::write(&file, text).map_err(|error| format!("write the workload: {error}"))?;
+        let results = self.folder.join("results");
+        let state = self.folder.join("state");
+        // Leftovers of a bench that was interrupted.
+        let _ = std::fs::remove_dir_all(&results);
+        let length = format!("{seconds}s");
+        let (file, output) = (file.display().to_string(), results.display().to_string());
+        let args = [
+            "run",
+            &file,
+            target,
+            "--no-verify",
+            "--json",
+            "--warmup",
+            "500ms",
+            "--for",
+            &length,
+            "-o",
+            &output,
+        ];
+        let variables = [("PLIMSOLL_STATE", state.as_path())];
+        let text = run_for_output(&self.program.display().to_string(), &args, &variables)?;
+        let _ = std::fs::remove_dir_all(&results);
+        let value: Value = serde_json::from_str(&text)
+            .map_err(|error| format!("read what plimsoll printed: {error}"))?;
+        Ok(Ran(value["trials"][0].clone()))
+    }
+
+    /// Starts the program in the background instead; for runs that are watched.
+    pub(crate) fn start(
+        &self,
+        workload: &str,
+        target: &str,
+        length: &str,
+    ) -> Result<std::process::Child, Fault> {
+        let output = self.folder.join("results");
+        let _ = std::fs::remove_dir_all(&output);
+        let output = output.display().to_string();
+        let args = [
+            "run",
+            workload,
+            target,
+            "--no-verify",
+            "--json",
+            "--for",
+            length,
+            "-o",
+            &output,
+        ];
+        let mut command = super::rivals::command(&self.program.display().to_string());
+        command
+            .args(args)
+            .env("PLIMSOLL_STATE", self.folder.join("state"))
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        command
+            .spawn()
+            .map_err(|error| format!("start plimsoll: {error}"))
+    }
+}
+
+fn build() -> Result<PathBuf, Fault> {
+    let args = ["build", "--release", "-p", "plimsoll"];
+    let built = crate::cargo(&args).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return Err("build plimsoll".into());
+    }
+    Ok(super::target().join("release/plimsoll"))
+}
+
+impl Ran {
+    /// A number by its path, 0 when it is not there.
+    pub(crate) fn number(&self, path: &str) -> f64 {
+        self.0.pointer(path).and_then(Value::as_f64).unwrap_or(0.0)
+    }
+
+    /// Operations, time and processor time.
+    pub(crate) fn sample(&self) -> Sample {
+        Sample {
+            ops: self.number("/ops"),
+            seconds: self.number("/length_ns") / 1e9,
+            user_ns: self.number("/generator/user_cpu_ns"),
+            system_ns: self.number("/generator/system_cpu_ns"),
+            outside_ns: Some(self.number("/generator/outside_ns")),
+        }
+    }
+}
+
+/// Makes the directory `name` in `folder`, empty.
+pub(crate) fn fresh(folder: &Path, name: &str) -> Result<PathBuf, Fault> {
+    let path = folder.join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).map_err(|error| format!("make {}: {error}", path.display()))?;
+    Ok(path)
+}
