@@ -62,12 +62,6 @@ pub(crate) const KNOWN: &[Known] = &[
         build: |settings| build("randwrite", TurnKind::Write, Offsets::Uniform, settings),
     },
     Known {
-        name: "varmail",
-        about: "a mail server that syncs every message (filebench)",
-        settings: &[],
-        build: |_| Ok(Workload::Files(plimsoll_core::workload::FileLoop::varmail())),
-    },
-    Known {
         name: "seqread",
         about: "reads of one size from start to end of one file",
         settings: SETTINGS,

@@ -9,6 +9,7 @@
 mod basic;
 mod bonnie;
 mod error;
+pub mod filebench;
 pub mod fio;
 mod ior;
 mod iozone;
@@ -54,6 +55,7 @@ const ROOMS: &[&[Known]] = &[
     ior::KNOWN,
     sysbench::KNOWN,
     stamp::KNOWN,
+    filebench::KNOWN,
 ];
 
 /// Every workload that is known by name.
@@ -106,6 +108,7 @@ pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
         iozone::NAME => iozone::text(classic, phases),
         sysbench::NAME => sysbench::text(classic, phases),
         sgpdd::NAME => sgpdd::text(classic, phases),
-        _ => surveys::text(classic, phases).or_else(|| ior::text(classic, phases)),
+        _ => surveys::text(classic, phases)
+            .or_else(|| ior::text(classic, phases)),
     }
 }

@@ -270,6 +270,9 @@ pub enum FileOp {
     },
     /// Wait for an event when the workload has a rate of them; no operation.
     Limit,
+    /// Wait for one event for each operation that the thread has done since it last did; no
+    /// operation.
+    LimitOps,
     /// Wait for one event for each so many bytes that the thread has moved since it last did;
     /// no operation.
     LimitBytes {
@@ -301,6 +304,7 @@ impl FileOp {
             self,
             FileOp::Delay { .. }
                 | FileOp::Limit
+                | FileOp::LimitOps
                 | FileOp::LimitBytes { .. }
                 | FileOp::Post { .. }
                 | FileOp::Await { .. }

@@ -346,6 +346,17 @@ fn events_are_taken_for_bytes_moved() {
 }
 
 #[test]
+fn events_are_taken_for_operations_done() {
+    let (stat, limit) = (FileOp::Stat, FileOp::LimitOps);
+    let mut files = one_thread(10, ops(&[stat, stat, stat, limit]));
+    files.events_per_s = Some(1.0);
+    let mut stage = Stage::new(&files);
+    stage.kinds(3);
+    let until = stage.source.next(stage.now, 0).unwrap();
+    assert_eq!(until, Next::Until(Nanos(3 * Nanos::SECOND.0)));
+}
+
+#[test]
 fn a_signal_lets_a_thread_go_on_and_posters_wait_for_it() {
     let stat = || LoopOp::from(FileOp::Stat);
     let wait = LoopOp::from(FileOp::Await {

@@ -51,8 +51,9 @@ pub(super) struct Thread {
     pub(super) blocked_since: Option<Nanos>,
     /// Whether it has asked for the posts it awaits.
     awaiting: bool,
-    /// Bytes since it last took events for them.
+    /// Bytes and operations since it last took events for them.
     moved_bytes: u64,
+    n_done: u64,
     /// Whether it has done its work.
     pub(super) has_left: bool,
     rng: Rng,
@@ -109,6 +110,7 @@ impl Thread {
             blocked_since: None,
             awaiting: false,
             moved_bytes: 0,
+            n_done: 0,
             has_left: false,
             rng: Rng::new(seed.derive("file loop", u64::from(number))),
             contents: Rng::new(seed.derive("appended bytes", u64::from(number))),
@@ -186,6 +188,7 @@ impl Thread {
     fn between(&mut self, play: &Play, op: FileOp, now: Nanos) -> Turn {
         let events = match op {
             FileOp::Limit => 1,
+            FileOp::LimitOps => std::mem::take(&mut self.n_done),
             FileOp::LimitBytes { bytes } => {
                 let (bytes, moved) = (u64::from(bytes.max(1)), self.moved_bytes);
                 self.moved_bytes = moved % bytes;
@@ -429,6 +432,7 @@ impl Thread {
     /// Its operation has ended.
     pub(super) fn completed(&mut self, play: &Play, sample: &Sample) {
         self.free_since = sample.completed_at;
+        self.n_done += 1;
         let Some(flight) = self.flight.take() else {
             return;
         };

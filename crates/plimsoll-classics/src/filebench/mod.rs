@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! filebench 1.5: its shipped personalities, its workload language, and its summary.
+//!
+//! The pages `docs/workloads/<personality>.md` say what each does and what each number means.
+
+mod personalities;
+mod text;
+pub mod wml;
+
+pub(crate) use personalities::KNOWN;
+pub use text::summary;
+pub use wml::{Script, parse};

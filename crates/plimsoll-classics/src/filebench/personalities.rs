@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The personalities shipped with filebench 1.5-alpha3, with its variables as settings and its
+//! values as their defaults.
+
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::files::{
+    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree,
+};
+
+use crate::Known;
+use crate::error::Error;
+use crate::parts::setting;
+use crate::settings::{Setting, Settings, Unit};
+
+/// Shape of filebench's gamma distributions, of sizes and of trees, unless it is told otherwise.
+pub(super) const GAMMA_SHAPE: f64 = 1.5;
+/// Bytes that an event of `bwlimit` stands for.
+pub(super) const LIMIT_BYTES: u32 = 1 << 20;
+
+/// Most threads of a group.
+const THREADS_MAX: u32 = 1024;
+/// Most files of a set.
+const FILES_MAX: u32 = 10_000_000;
+/// Largest read or write.
+const PIECE_MAX: u64 = 256 << 20;
+/// Largest file: 1 PiB.
+const FILE_MAX: u64 = 1 << 50;
+
+const NFILES_1000: Setting = setting("nfiles", Unit::Count, "1000", "files of the set");
+const NFILES_10000: Setting = setting("nfiles", Unit::Count, "10000", "files of the set");
+const FLAT: Setting = width("1000000");
+const WIDTH_20: Setting = width("20");
+const IOSIZE: Setting = setting(
+    "iosize",
+    Unit::Size(1),
+    "1m",
+    "bytes per read or write of whole files",
+);
+const APPEND: Setting = setting(
+    "meanappendsize",
+    Unit::Size(1),
+    "16k",
+    "appends are shorter than this: half of it in the mean",
+);
+const GAMMA: Setting = setting(
+    "filesizegamma",
+    Unit::Number,
+    "1.5",
+    "shape of the gamma distribution of file sizes; 0: all alike",
+);
+const DIRECT: Setting = setting("directio", Unit::Flag, "off", "bypass the page cache");
+const WORKINGSET: Setting = setting(
+    "workingset",
+    Unit::Size(1),
+    "0",
+    "bytes of each file that are used; 0: all",
+);
+
+const fn width(default: &'static str) -> Setting {
+    setting(
+        "meandirwidth",
+        Unit::Count,
+        default,
+        "mean number of entries of a directory",
+    )
+}
+
+const fn threads(default: &'static str) -> Setting {
+    setting("nthreads", Unit::Count, default, "threads")
+}
+
+const fn size(default: &'static str) -> Setting {
+    setting(
+        "meanfilesize",
+        Unit::Size(1),
+        default,
+        "mean size of the files",
+    )
+}
+
+const fn rate(default: &'static str, help: &'static str) -> Setting {
+    setting("eventrate", Unit::Number, default, help)
+}
+
+const RANDOM: &[Setting] = &[
+    setting("filesize", Unit::Size(1), "5g", "size of the file"),
+    setting("iosize", Unit::Size(1), "8k", "bytes per operation"),
+    threads("1"),
+    WORKINGSET,
+    DIRECT,
+];
+
+pub(crate) const KNOWN: &[Known] = &[
+    Known {
+        name: "varmail",
+        about: "a mail server that syncs every message (filebench)",
+        settings: &[
+            NFILES_1000,
+            FLAT,
+            size("16k"),
+            GAMMA,
+            threads("16"),
+            IOSIZE,
+            APPEND,
+        ],
+        build: varmail,
+    },
+    Known {
+        name: "webserver",
+        about: "a web server: whole files read, one log appended to (filebench)",
+        settings: &[
+            NFILES_1000,
+            WIDTH_20,
+            size("16k"),
+            GAMMA,
+            threads("100"),
+            IOSIZE,
+            APPEND,
+        ],
+        build: webserver,
+    },
+    Known {
+        name: "fileserver",
+        about: "home directories: create, write, append, read, delete, stat (filebench)",
+        settings: &[
+            NFILES_10000,
+            WIDTH_20,
+            size("128k"),
+            GAMMA,
+            threads("50"),
+            IOSIZE,
+            APPEND,
+        ],
+        build: fileserver,
+    },
+    Known {
+        name: "webproxy",
+        about: "a proxy's cache: one file replaced, five read (filebench)",
+        settings: &[
+            NFILES_10000,
+            FLAT,
+            size("16k"),
+            setting(
+                "filesizegamma",
+                Unit::Number,
+                "0",
+                "shape of the gamma distribution of file sizes; 0: all alike",
+            ),
+            threads("100"),
+            setting(
+                "meaniosize",
+                Unit::Size(1),
+                "16k",
+                "new files are shorter than this: half of it in the mean",
+            ),
+            IOSIZE,
+            rate("0", "operations per second of all threads; 0: no limit"),
+        ],
+        build: webproxy,
+    },
+    Known {
+        name: "randomread",
+        about: "random reads of one file through the page cache (filebench)",
+        settings: RANDOM,
+        build: |settings| random(settings, "randomread", false),
+    },
+    Known {
+        name: "randomwrite",
+        about: "random writes of one file through the page cache (filebench)",
+        settings: RANDOM,
+        build: |settings| random(settings, "randomwrite", true),
+    },
+    Known {
+        name: "oltp",
+        about: "a database: readers, writers of the tables, a log (filebench)",
+        settings: &[
+            setting("nfiles", Unit::Count, "10", "table files"),
+            setting("filesize", Unit::Size(1), "10m", "size of each table file"),
+            setting("nlogfiles", Unit::Count, "1", "log files"),
+            setting("logfilesize", Unit::Size(1), "10m", "size of each log file"),
+            setting("nshadows", Unit::Count, "200", "threads that read tables"),
+            setting("ndbwriters", Unit::Count, "10", "threads that write tables"),
+            setting(
+                "iosize",
+                Unit::Size(1),
+                "2k",
+                "bytes per read or write of tables",
+            ),
+            WORKINGSET,
+            DIRECT,
+            rate("0", "reads per second of all threads; 0: no limit"),
+        ],
+        build: oltp,
+    },
+    Known {
+        name: "videoserver",
+        about: "streams read at a rate while new videos replace old ones (filebench)",
+        settings: &[
+            setting("filesize", Unit::Size(1), "10g", "size of each video"),
+            setting("numactivevids", Unit::Count, "32", "videos being watched"),
+            setting(
+                "numpassivevids",
+                Unit::Count,
+                "194",
+                "slots of other videos, half of them filled",
+            ),
+            threads("48"),
+            setting("readiosize", Unit::Size(1), "256k", "bytes per read"),
+            setting("writeiosize", Unit::Size(1), "1m", "bytes per write"),
+            setting("repintval", Unit::Time, "10", "time between two new videos"),
+            rate("96", "MiB per second read by all threads; 0: no limit"),
+        ],
+        build: videoserver,
+    },
+];
+
+fn threads_of(settings: &Settings, name: &str) -> Result<u32, Error> {
+    settings.count_within(name, 1, THREADS_MAX)
+}
+
+/// Bytes of one operation.
+fn piece(settings: &Settings, name: &str) -> Result<u32, Error> {
+    Ok(saturating_u32(settings.bytes_within(name, 1, PIECE_MAX)?))
+}
+
+fn events(settings: &Settings) -> Result<Option<f64>, Error> {
+    let rate = settings.number("eventrate");
+    if rate == 0.0 {
+        return Ok(None);
+    }
+    if (0.001..=1e9).contains(&rate) {
+        return Ok(Some(rate));
+    }
+    let text = settings.text("eventrate");
+    Err(settings.wrong("eventrate", text, "it is 0 or from 0.001 to 1000000000"))
+}
+
+/// A set of files of a mean size in a tree of a mean width.
+fn set(settings: &Settings, name: &str, entries: u32, prealloc: f64) -> Result<FileSet, Error> {
+    let shape = settings.number("filesizegamma");
+    let sizes = if shape == 0.0 {
+        Sizes::Constant
+    } else if (1.0..=1e6).contains(&shape) {
+        Sizes::Gamma(shape)
+    } else {
+        let text = settings.text("filesizegamma");
+        return Err(settings.wrong("filesizegamma", text, "it is 0 or from 1 to 1000000"));
+    };
+    let mean_bytes = settings.bytes_within("meanfilesize", 0, FILE_MAX)?;
+    let width = settings.count_within("meandirwidth", 2, u32::MAX)?;
+    Ok(FileSet {
+        prealloc,
+        tree: random_tree(f64::from(width)),
+        ..FileSet::flat(name, entries, mean_bytes, sizes)
+    })
+}
+
+/// The tree that filebench makes unless it is told otherwise.
+pub(super) fn random_tree(width: f64) -> Tree {
+    Tree::Random {
+        width,
+        shape: GAMMA_SHAPE,
+    }
+}
+
+fn bigfileset(settings: &Settings, prealloc: f64) -> Result<FileSet, Error> {
+    let entries = settings.count_within("nfiles", 1, FILES_MAX)?;
+    set(settings, "bigfileset", entries, prealloc)
+}
+
+fn group(name: &str, threads: u32, ops: Vec<LoopOp>) -> LoopGroup {
+    LoopGroup {
+        name: name.into(),
+        threads,
+        ops,
+        direct: false,
+        sync: false,
+    }
+}
+
+fn file_loop(name: &str, sets: Vec<FileSet>, groups: Vec<LoopGroup>) -> FileLoop {
+    FileLoop {
+        name: name.into(),
+        sets,
+        groups,
+        over: Over::Rotor,
+        events_per_s: None,
+        sync_at_end: false,
+    }
+}
+
+/// On the first set and open file 1, where all personalities have theirs.
+fn listed(ops: &[FileOp]) -> Vec<LoopOp> {
+    ops.iter().map(|op| LoopOp::on(*op, 0, 1)).collect()
+}
+
+fn varmail(settings: &Settings) -> Result<Workload, Error> {
+    let bytes = piece(settings, "meanappendsize")?;
+    let append = FileOp::AppendRandom { bytes };
+    let piece_bytes = piece(settings, "iosize")?;
+    let read = FileOp::ReadWhole { piece_bytes };
+    let ops = listed(&[
+        FileOp::Delete,
+        FileOp::Create,
+        append,
+        FileOp::Fsync,
+        FileOp::Close,
+        FileOp::Open,
+        read,
+        append,
+        FileOp::Fsync,
+        FileOp::Close,
+        FileOp::Open,
+        read,
+        FileOp::Close,
+    ]);
+    let group = group("filereaderthread", threads_of(settings, "nthreads")?, ops);
+    let sets = vec![bigfileset(settings, 0.8)?];
+    Ok(Workload::Files(file_loop("varmail", sets, vec![group])))
+}
+
+fn webserver(settings: &Settings) -> Result<Workload, Error> {
+    let piece_bytes = piece(settings, "iosize")?;
+    let read = [
+        FileOp::Open,
+        FileOp::ReadWhole { piece_bytes },
+        FileOp::Close,
+    ];
+    let mut ops = listed(&read.repeat(10));
+    let bytes = piece(settings, "meanappendsize")?;
+    ops.push(LoopOp {
+        opened: Opened::Once,
+        ..LoopOp::on(FileOp::AppendRandom { bytes }, 1, 2)
+    });
+    let group = group("filereaderthread", threads_of(settings, "nthreads")?, ops);
+    let pages = FileSet {
+        read_only: true,
+        ..bigfileset(settings, 1.0)?
+    };
+    let sets = vec![pages, set(settings, "logfiles", 1, 1.0)?];
+    Ok(Workload::Files(file_loop("webserver", sets, vec![group])))
+}
+
+fn fileserver(settings: &Settings) -> Result<Workload, Error> {
+    let piece_bytes = piece(settings, "iosize")?;
+    let bytes = piece(settings, "meanappendsize")?;
+    let ops = listed(&[
+        FileOp::Create,
+        FileOp::WriteWhole { piece_bytes },
+        FileOp::Close,
+        FileOp::Open,
+        FileOp::AppendRandom { bytes },
+        FileOp::Close,
+        FileOp::Open,
+        FileOp::ReadWhole { piece_bytes },
+        FileOp::Close,
+        FileOp::Delete,
+        FileOp::Stat,
+    ]);
+    let group = group("filereaderthread", threads_of(settings, "nthreads")?, ops);
+    let sets = vec![bigfileset(settings, 0.8)?];
+    Ok(Workload::Files(file_loop("fileserver", sets, vec![group])))
+}
+
+fn webproxy(settings: &Settings) -> Result<Workload, Error> {
+    let bytes = piece(settings, "meaniosize")?;
+    let piece_bytes = piece(settings, "iosize")?;
+    let mut list = vec![
+        FileOp::Delete,
+        FileOp::Create,
+        FileOp::AppendRandom { bytes },
+        FileOp::Close,
+    ];
+    let read = [
+        FileOp::Open,
+        FileOp::ReadWhole { piece_bytes },
+        FileOp::Close,
+    ];
+    list.extend(read.repeat(5));
+    list.push(FileOp::LimitOps);
+    let group = group(
+        "proxycache",
+        threads_of(settings, "nthreads")?,
+        listed(&list),
+    );
+    let sets = vec![bigfileset(settings, 0.8)?];
+    Ok(Workload::Files(FileLoop {
+        events_per_s: events(settings)?,
+        ..file_loop("webproxy", sets, vec![group])
+    }))
+}
+
+fn random(settings: &Settings, name: &str, writes: bool) -> Result<Workload, Error> {
+    let (bytes, random) = (piece(settings, "iosize")?, true);
+    let file_bytes = settings.bytes_within("filesize", u64::from(bytes), FILE_MAX)?;
+    let op = LoopOp {
+        opened: Opened::Once,
+        span_bytes: settings.bytes_within("workingset", 0, file_bytes)?,
+        ..LoopOp::from(if writes {
+            FileOp::Write { bytes, random }
+        } else {
+            FileOp::Read { bytes, random }
+        })
+    };
+    let group = LoopGroup {
+        direct: settings.flag("directio"),
+        ..group("rand-thread", threads_of(settings, "nthreads")?, vec![op])
+    };
+    let file = FileSet::flat("largefile1", 1, file_bytes, Sizes::Constant);
+    Ok(Workload::Files(file_loop(name, vec![file], vec![group])))
+}
+
+/// Signals to the writer of the log and to the writers of the tables.
+const TO_LOG: u32 = 0;
+const TO_TABLES: u32 = 1;
+/// Reads for one write of the log, and for a batch of table writes.
+const READS_PER_LOG_WRITE: u32 = 3200;
+const READS_PER_BATCH: u32 = 1000;
+/// Reads that may be ahead of those writers.
+const AHEAD_OF_LOG: u32 = 1000;
+const AHEAD_OF_TABLES: u32 = 2000;
+const BATCH: u32 = 100;
+const LOG_WRITE_BYTES: u32 = 256 << 10;
+
+fn oltp(settings: &Settings) -> Result<Workload, Error> {
+    let (bytes, random) = (piece(settings, "iosize")?, true);
+    let tables = settings.count_within("nfiles", 1, 256)?;
+    let table_bytes = settings.bytes_within("filesize", u64::from(bytes), FILE_MAX)?;
+    let logs = settings.count_within("nlogfiles", 1, 256)?;
+    let log_bytes = settings.bytes_within("logfilesize", u64::from(LOG_WRITE_BYTES), FILE_MAX)?;
+    let on_tables = LoopOp {
+        opened: Opened::Rotating,
+        span_bytes: settings.bytes_within("workingset", 0, table_bytes)?,
+        ..LoopOp::from(FileOp::Read { bytes, random })
+    };
+    let log_write = FileOp::Write {
+        bytes: LOG_WRITE_BYTES,
+        random,
+    };
+    let log = vec![
+        LoopOp {
+            opened: Opened::Once,
+            ..LoopOp::on(log_write, 1, 0)
+        },
+        LoopOp::from(FileOp::Await {
+            signal: TO_LOG,
+            posts: READS_PER_LOG_WRITE,
+            ahead: AHEAD_OF_LOG,
+        }),
+    ];
+    let writes = vec![
+        LoopOp {
+            op: FileOp::Write { bytes, random },
+            repeat: BATCH,
+            ..on_tables
+        },
+        LoopOp::from(FileOp::Await {
+            signal: TO_TABLES,
+            posts: READS_PER_BATCH,
+            ahead: AHEAD_OF_TABLES,
+        }),
+    ];
+    let mut reads = vec![on_tables];
+    let posts = [TO_LOG, TO_TABLES].map(|signal| FileOp::Post { signal });
+    reads.extend(posts.map(LoopOp::from));
+    reads.push(LoopOp::from(FileOp::Limit));
+    let of = |name: &str, threads, ops, sync| LoopGroup {
+        // The log is written through the page cache and to the medium, as the tables are.
+        direct: settings.flag("directio"),
+        sync,
+        ..group(name, threads, ops)
+    };
+    let groups = vec![
+        of("lgwr", 1, log, true),
+        of("dbwr", threads_of(settings, "ndbwriters")?, writes, true),
+        of("shadow", threads_of(settings, "nshadows")?, reads, false),
+    ];
+    let sets = vec![
+        FileSet {
+            tree: random_tree(1024.0),
+            ..FileSet::flat("datafiles", tables, table_bytes, Sizes::Constant)
+        },
+        FileSet {
+            tree: random_tree(1024.0),
+            ..FileSet::flat("logfile", logs, log_bytes, Sizes::Constant)
+        },
+    ];
+    Ok(Workload::Files(FileLoop {
+        events_per_s: events(settings)?,
+        ..file_loop("oltp", sets, groups)
+    }))
+}
+
+fn videoserver(settings: &Settings) -> Result<Workload, Error> {
+    let file_bytes = settings.bytes_within("filesize", 1, FILE_MAX)?;
+    let active = settings.count_within("numactivevids", 1, FILES_MAX)?;
+    let passive = settings.count_within("numpassivevids", 2, FILES_MAX)?;
+    let videos = |name: &str, entries, width, prealloc| FileSet {
+        tree: random_tree(width),
+        prealloc,
+        ..FileSet::flat(name, entries, file_bytes, Sizes::Constant)
+    };
+    let writes = [
+        FileOp::Delete,
+        FileOp::Create,
+        FileOp::WriteWhole {
+            piece_bytes: piece(settings, "writeiosize")?,
+        },
+        FileOp::Close,
+        FileOp::Delay {
+            ns: settings.time("repintval").0,
+        },
+    ];
+    let writes = writes.map(|op| LoopOp::on(op, 1, 1));
+    let read = LoopOp {
+        opened: Opened::Once,
+        ..LoopOp::from(FileOp::Read {
+            bytes: piece(settings, "readiosize")?,
+            random: false,
+        })
+    };
+    let limit = FileOp::LimitBytes { bytes: LIMIT_BYTES };
+    let readers = threads_of(settings, "nthreads")?;
+    let groups = vec![
+        group("vidwriter", 1, writes.into()),
+        group("vidreaders", readers, vec![read, LoopOp::from(limit)]),
+    ];
+    let sets = vec![
+        videos("activevids", active, 4.0, 1.0),
+        videos("passivevids", passive, 20.0, 0.5),
+    ];
+    Ok(Workload::Files(FileLoop {
+        events_per_s: events(settings)?,
+        ..file_loop("videoserver", sets, groups)
+    }))
+}

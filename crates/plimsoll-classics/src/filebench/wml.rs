@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+//! filebench's workload language, as far as the personalities shipped with 1.5-alpha3 use it.
+//!
+//! Understood: `set $name=value` with sizes, numbers, true and false, words, other variables and
+//! `cvar(type=cvar-gamma,parameters=mean:…;gamma:…)`; `define fileset`, `define file`,
+//! `define process` with threads and flowops; `eventgen`; `run` and `psrun`; `echo`, `usage`,
+//! `create …` and `quit`, which change nothing here. Anything else is an error with line and word:
+//! a workload that does half of what its text says would be worse than none.
+
+mod flowops;
+mod sets;
+mod tokens;
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::units::{Nanos, parse_size};
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::files::{FileLoop, FileSet, Over};
+
+use crate::error::Error;
+use flowops::{Flowop, Thread};
+use tokens::{Token, tokens};
+
+/// Longer texts are no workload files.
+const BYTES_MAX: usize = 1 << 20;
+/// What `run` without a number means in filebench 1.5.
+const RUN_SECONDS: f64 = 60.0;
+
+/// A workload and how its file is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    /// The workload, named `filebench`.
+    pub workload: Workload,
+    /// What `run` or `psrun` say; `None` where the text has neither.
+    pub length: Option<Nanos>,
+}
+
+/// The value of a variable or attribute.
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    /// Sizes in bytes.
+    Number(f64),
+    Flag(bool),
+    Text(String),
+    /// A gamma distribution.
+    Gamma {
+        mean: f64,
+        shape: f64,
+    },
+}
+
+/// Attributes of a definition, in order.
+#[derive(Debug, Clone)]
+struct Attributes {
+    line: usize,
+    /// What they belong to, for errors.
+    of: String,
+    /// A name alone is a flag that is set.
+    list: Vec<(String, Value)>,
+}
+
+/// Reads a workload file.
+///
+/// # Errors
+/// The line and the word that is not understood, or what does not go together.
+pub fn parse(text: &str) -> Result<Script, Error> {
+    if text.len() > BYTES_MAX {
+        return Err(at(1, format!("the file is longer than {BYTES_MAX} bytes")));
+    }
+    let mut parser = Parser {
+        tokens: tokens(text)?,
+        at: 0,
+        variables: BTreeMap::new(),
+        sets: Vec::new(),
+        threads: Vec::new(),
+        events_per_s: None,
+        length: None,
+    };
+    while parser.at < parser.tokens.len() {
+        parser.statement()?;
+    }
+    parser.script()
+}
+
+fn at(line: usize, reason: String) -> Error {
+    Error::Line { line, reason }
+}
+
+struct Parser {
+    tokens: Vec<(Token, usize)>,
+    at: usize,
+    variables: BTreeMap<String, Value>,
+    sets: Vec<FileSet>,
+    threads: Vec<Thread>,
+    events_per_s: Option<f64>,
+    length: Option<Nanos>,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(token, _)| token)
+    }
+
+    /// The line of the next token, or the last line.
+    fn line(&self) -> usize {
+        let token = self.tokens.get(self.at).or(self.tokens.last());
+        token.map_or(1, |(_, line)| *line)
+    }
+
+    fn fault<T>(&self, reason: &str) -> Result<T, Error> {
+        let found = match self.peek() {
+            Some(token) => format!("{reason}, not {token}"),
+            None => format!("{reason}, but the text ends"),
+        };
+        Err(at(self.line(), found))
+    }
+
+    fn is(&mut self, sign: char) -> bool {
+        let found = self.peek() == Some(&Token::Sign(sign));
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, sign: char) -> Result<(), Error> {
+        if self.is(sign) {
+            return Ok(());
+        }
+        self.fault(&format!("expected '{sign}'"))
+    }
+
+    fn word(&mut self, what: &str) -> Result<String, Error> {
+        let Some(Token::Word(word)) = self.peek() else {
+            return self.fault(&format!("expected {what}"));
+        };
+        let word = word.clone();
+        self.at += 1;
+        Ok(word)
+    }
+
+    fn statement(&mut self) -> Result<(), Error> {
+        let line = self.line();
+        let word = self.word("a command")?;
+        match word.as_str() {
+            "set" => self.set(),
+            "define" => self.define(),
+            "eventgen" => self.eventgen(line),
+            "run" | "psrun" => self.run(&word, line),
+            "echo" | "usage" => self.value().map(|_| ()),
+            "create" => match self.word("what is created")?.as_str() {
+                "files" | "fileset" | "filesets" | "processes" => Ok(()),
+                other => Err(at(line, format!("'create {other}' is not known"))),
+            },
+            "quit" => {
+                self.at = self.tokens.len();
+                Ok(())
+            }
+            other => Err(at(line, format!("the command '{other}' is not supported"))),
+        }
+    }
+
+    fn set(&mut self) -> Result<(), Error> {
+        let line = self.line();
+        if let Some(Token::Word(word)) = self.peek() {
+            let word = word.clone();
+            self.at += 1;
+            let rest = (self.word("'quit'")?, self.word("a mode")?);
+            return match (word.as_str(), rest.0.as_str(), rest.1.as_str()) {
+                ("mode", "quit", "timeout") => Ok(()),
+                (word, what, mode) => Err(at(
+                    line,
+                    format!(
+                        "'set {word} {what} {mode}' is not supported: runs end after their time"
+                    ),
+                )),
+            };
+        }
+        let Some(Token::Variable(name)) = self.peek() else {
+            return self.fault("expected a variable");
+        };
+        let name = name.clone();
+        self.at += 1;
+        self.expect('=')?;
+        let value = self.value()?;
+        self.variables.insert(name, value);
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<Value, Error> {
+        let line = self.line();
+        let value = match self.peek() {
+            Some(Token::Text(text)) => Value::Text(text.clone()),
+            Some(Token::Word(word)) if word == "cvar" => {
+                self.at += 1;
+                return self.cvar(line);
+            }
+            Some(Token::Word(word)) => value_of(word),
+            Some(Token::Variable(name)) => match self.variables.get(name) {
+                Some(value) => value.clone(),
+                None => return Err(at(line, format!("the variable ${name} has no value"))),
+            },
+            _ => return self.fault("expected a value"),
+        };
+        self.at += 1;
+        Ok(value)
+    }
+
+    /// What comes behind the word `cvar`.
+    fn cvar(&mut self, line: usize) -> Result<Value, Error> {
+        self.expect('(')?;
+        let attributes = self.attributes("cvar", line)?;
+        self.expect(')')?;
+        attributes.only(&["type", "parameters"])?;
+        match attributes.text("type").as_deref() {
+            Some("cvar-gamma") => {}
+            other => {
+                let name = other.unwrap_or("without a type");
+                return Err(at(
+                    line,
+                    format!("cvar {name} is not supported: only cvar-gamma is"),
+                ));
+            }
+        }
+        let (mut mean, mut shape) = (None, None);
+        let parameters = attributes.text("parameters").unwrap_or_default();
+        for parameter in parameters.split(';').filter(|text| !text.is_empty()) {
+            let value = |text: &str| parse_size(text).ok().map(|size| size as f64);
+            match parameter.split_once(':') {
+                Some(("mean", text)) => mean = value(text),
+                Some(("gamma", text)) => shape = text.parse().ok(),
+                _ => {
+                    return Err(at(
+                        line,
+                        format!("cvar-gamma has no parameter '{parameter}'"),
+                    ));
+                }
+            }
+        }
+        match (mean, shape) {
+            (Some(mean), Some(shape)) if f64::is_finite(shape) => Ok(Value::Gamma { mean, shape }),
+            _ => Err(at(
+                line,
+                format!("cvar-gamma needs parameters=mean:SIZE;gamma:SHAPE, not '{parameters}'"),
+            )),
+        }
+    }
+
+    fn attributes(&mut self, of: &str, line: usize) -> Result<Attributes, Error> {
+        let mut list = Vec::new();
+        loop {
+            let name = self.word("an attribute")?;
+            let value = if self.is('=') {
+                self.value()?
+            } else {
+                Value::Flag(true)
+            };
+            list.push((name, value));
+            if !self.is(',') {
+                let of = of.to_owned();
+                return Ok(Attributes { line, of, list });
+            }
+        }
+    }
+
+    fn define(&mut self) -> Result<(), Error> {
+        let line = self.line();
+        let what = self.word("what is defined")?;
+        match what.as_str() {
+            "fileset" | "file" => {
+                let attributes = self.attributes(&what, line)?;
+                let set = sets::set(&attributes, what == "file")?;
+                self.sets.push(set);
+                Ok(())
+            }
+            "process" => self.process(line),
+            other => Err(at(line, format!("'define {other}' is not supported"))),
+        }
+    }
+
+    fn process(&mut self, line: usize) -> Result<(), Error> {
+        let process = self.attributes("process", line)?;
+        process.only(&["name", "instances"])?;
+        let instances = process.count("instances", 1)?;
+        self.expect('{')?;
+        while !self.is('}') {
+            let line = self.line();
+            match self.word("'thread'")?.as_str() {
+                "thread" => self.thread(line, instances)?,
+                other => return Err(at(line, format!("expected 'thread', not '{other}'"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn thread(&mut self, line: usize, processes: u32) -> Result<(), Error> {
+        let thread = self.attributes("thread", line)?;
+        thread.only(&["name", "memsize", "instances", "useism"])?;
+        let threads = u64::from(thread.count("instances", 1)?) * u64::from(processes);
+        self.expect('{')?;
+        let mut flowops = Vec::new();
+        while !self.is('}') {
+            let line = self.line();
+            match self.word("'flowop'")?.as_str() {
+                "flowop" => {}
+                other => return Err(at(line, format!("expected 'flowop', not '{other}'"))),
+            }
+            let kind = self.word("the kind of flowop")?;
+            let attributes = self.attributes(&format!("flowop {kind}"), line)?;
+            flowops.push(Flowop { kind, attributes });
+        }
+        self.threads.push(Thread {
+            line,
+            name: thread.text("name").unwrap_or_else(|| "thread".into()),
+            threads: saturating_u32(threads),
+            flowops,
+        });
+        Ok(())
+    }
+
+    fn eventgen(&mut self, line: usize) -> Result<(), Error> {
+        let attributes = self.attributes("eventgen", line)?;
+        attributes.only(&["rate"])?;
+        let rate = attributes.number("rate")?.unwrap_or(0.0);
+        self.events_per_s = (rate > 0.0).then_some(rate);
+        Ok(())
+    }
+
+    fn run(&mut self, word: &str, line: usize) -> Result<(), Error> {
+        if self.length.is_some() {
+            return Err(at(line, format!("a second '{word}' is not supported")));
+        }
+        let mut seconds = RUN_SECONDS;
+        let mut numbers = Vec::new();
+        while let Some(Token::Word(_) | Token::Variable(_)) = self.peek() {
+            let before = self.at;
+            let Value::Number(number) = self.value()? else {
+                self.at = before;
+                break;
+            };
+            numbers.push(number);
+        }
+        match (word, &numbers[..]) {
+            (_, []) => {}
+            ("run", [length]) | ("psrun", [_, length]) => seconds = *length,
+            // The period of its reports alone.
+            ("psrun", [_]) => {}
+            _ => return Err(at(line, format!("'{word}' has too many numbers"))),
+        }
+        if seconds <= 0.0 {
+            return Err(at(
+                line,
+                format!("'{word} {seconds}' has no end; give it a time"),
+            ));
+        }
+        self.length = Some(Nanos::from_secs_f64(seconds));
+        Ok(())
+    }
+
+    fn script(self) -> Result<Script, Error> {
+        let line = self.line();
+        if self.threads.is_empty() {
+            return Err(at(line, "the text defines no process with a thread".into()));
+        }
+        let workload = Workload::Files(FileLoop {
+            name: "filebench".into(),
+            groups: flowops::groups(&self.threads, &self.sets)?,
+            sets: self.sets,
+            over: Over::Rotor,
+            events_per_s: self.events_per_s,
+            sync_at_end: false,
+        });
+        let length = self.length;
+        Ok(Script { workload, length })
+    }
+}
+
+fn value_of(word: &str) -> Value {
+    match word {
+        "true" => return Value::Flag(true),
+        "false" => return Value::Flag(false),
+        _ => {}
+    }
+    let is_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+    let digits = word.trim_end_matches(|c: char| "kKmMgGtTbB".contains(c));
+    if let Ok(number) = word.parse::<f64>()
+        && word.chars().all(is_number)
+    {
+        return Value::Number(number);
+    }
+    match parse_size(word) {
+        Ok(bytes) if digits.chars().all(is_number) => Value::Number(bytes as f64),
+        _ => Value::Text(word.into()),
+    }
+}
+
+impl Attributes {
+    fn fault<T>(&self, reason: &str) -> Result<T, Error> {
+        Err(at(self.line, format!("{}: {reason}", self.of)))
+    }
+
+    /// That there are no attributes but these.
+    fn only(&self, known: &[&str]) -> Result<(), Error> {
+        let other = self
+            .list
+            .iter()
+            .find(|(name, _)| !known.contains(&name.as_str()));
+        match other {
+            Some((name, _)) => self.fault(&format!("the attribute '{name}' is not supported")),
+            None => Ok(()),
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&Value> {
+        let found = self.list.iter().rev().find(|(key, _)| key == name);
+        found.map(|(_, value)| value)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        match self.find(name)? {
+            Value::Text(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>, Error> {
+        match self.find(name) {
+            None => Ok(None),
+            Some(Value::Number(number)) if *number >= 0.0 => Ok(Some(*number)),
+            Some(_) => self.fault(&format!("'{name}' needs a number")),
+        }
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        match self.find(name) {
+            Some(Value::Flag(flag)) => *flag,
+            Some(Value::Number(number)) => *number > 0.0,
+            _ => false,
+        }
+    }
+
+    fn count(&self, name: &str, default: u32) -> Result<u32, Error> {
+        match self.number(name)? {
+            None => Ok(default),
+            Some(number) if number.fract() == 0.0 && number <= f64::from(u32::MAX) => {
+                Ok(saturating_u32(plimsoll_core::num::round_u64(number)))
+            }
+            Some(_) => self.fault(&format!("'{name}' needs a whole number below 2^32")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

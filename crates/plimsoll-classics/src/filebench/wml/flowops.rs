@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flowops of threads, as operations of a loop.
+
+use plimsoll_core::num::{round_u64, saturating_u32};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Opened};
+
+use super::{Attributes, at};
+use crate::error::Error;
+use crate::filebench::personalities::LIMIT_BYTES;
+
+#[derive(Debug)]
+pub(super) struct Flowop {
+    pub(super) kind: String,
+    pub(super) attributes: Attributes,
+}
+
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) line: usize,
+    pub(super) name: String,
+    pub(super) threads: u32,
+    pub(super) flowops: Vec<Flowop>,
+}
+
+const FILE: &[&str] = &[
+    "name",
+    "filesetname",
+    "filename",
+    "fd",
+    "iters",
+    "directio",
+    "dsync",
+];
+const MOVES: &[&str] = &[
+    "iosize",
+    "random",
+    "workingset",
+    "opennext",
+    "rotatefd",
+    "srcfd",
+];
+
+/// The groups of a loop on `sets`.
+pub(super) fn groups(threads: &[Thread], sets: &[FileSet]) -> Result<Vec<LoopGroup>, Error> {
+    let signals = signals(threads);
+    let mut groups: Vec<LoopGroup> = Vec::new();
+    for thread in threads {
+        if groups.iter().any(|group| group.name == thread.name) {
+            let reason = format!("two threads are called '{}'", thread.name);
+            return Err(at(thread.line, reason));
+        }
+        let mut ops = Vec::new();
+        for flowop in &thread.flowops {
+            ops.extend(flowop.ops(thread, sets, &signals)?);
+        }
+        groups.push(LoopGroup {
+            name: thread.name.clone(),
+            threads: thread.threads,
+            ops,
+            direct: thread.opens_with("directio")?,
+            sync: thread.opens_with("dsync")?,
+        });
+    }
+    Ok(groups)
+}
+
+/// Names of what blocks on a semaphore; the place is the number of the signal.
+fn signals(threads: &[Thread]) -> Vec<String> {
+    let flowops = threads.iter().flat_map(|thread| &thread.flowops);
+    let waits = flowops.filter(|flowop| flowop.kind == "semblock");
+    waits
+        .filter_map(|flowop| flowop.attributes.text("name"))
+        .collect()
+}
+
+impl Thread {
+    /// Whether files are opened with this flag: for all flowops of a thread that read or write alike.
+    fn opens_with(&self, flag: &str) -> Result<bool, Error> {
+        let moving = |flowop: &&Flowop| flowop.moves();
+        let mut moving = self.flowops.iter().filter(moving);
+        let first = moving
+            .next()
+            .is_some_and(|flowop| flowop.attributes.flag(flag));
+        match moving.find(|flowop| flowop.attributes.flag(flag) != first) {
+            Some(other) => other.attributes.fault(&format!(
+                "'{flag}' must be the same for all that a thread reads and writes"
+            )),
+            None => Ok(first),
+        }
+    }
+
+    /// Whether the list opens a file in this place itself.
+    fn opens(&self, fd: u32) -> bool {
+        let opens = |flowop: &Flowop| matches!(flowop.kind.as_str(), "openfile" | "createfile");
+        let in_place = |flowop: &Flowop| flowop.attributes.count("fd", 0).ok() == Some(fd);
+        self.flowops
+            .iter()
+            .any(|flowop| opens(flowop) && in_place(flowop))
+    }
+}
+
+impl Flowop {
+    fn moves(&self) -> bool {
+        matches!(
+            self.kind.as_str(),
+            "read"
+                | "write"
+                | "aiowrite"
+                | "appendfile"
+                | "appendfilerand"
+                | "readwholefile"
+                | "writewholefile"
+        )
+    }
+
+    /// The operations it is; none for what has no counterpart that could be measured.
+    fn ops(
+        &self,
+        thread: &Thread,
+        sets: &[FileSet],
+        signals: &[String],
+    ) -> Result<Option<LoopOp>, Error> {
+        let attributes = &self.attributes;
+        let op = match self.kind.as_str() {
+            // Writes are waited for one by one, and computing is left out: the page says so.
+            "aiowait" => return attributes.only(&["name"]).map(|()| None),
+            "hog" => return attributes.only(&["name", "value"]).map(|()| None),
+            "createfile" => FileOp::Create,
+            "openfile" => FileOp::Open,
+            "closefile" => FileOp::Close,
+            "deletefile" => FileOp::Delete,
+            "statfile" => FileOp::Stat,
+            "fsync" => FileOp::Fsync,
+            _ if self.moves() => self.moving()?,
+            _ => return self.waiting(signals).map(|op| Some(LoopOp::from(op))),
+        };
+        if self.moves() {
+            attributes.only(&[FILE, MOVES].concat())?;
+        } else {
+            attributes.only(FILE)?;
+        }
+        self.on_file(op, thread, sets).map(Some)
+    }
+
+    /// What reads or writes.
+    fn moving(&self) -> Result<FileOp, Error> {
+        let attributes = &self.attributes;
+        let bytes = match attributes.number("iosize")? {
+            Some(bytes) if (1.0..=f64::from(u32::MAX)).contains(&bytes) => {
+                saturating_u32(round_u64(bytes))
+            }
+            _ => return attributes.fault("'iosize' must be from 1 byte to 4 GiB"),
+        };
+        let random = attributes.flag("random");
+        Ok(match self.kind.as_str() {
+            "read" => FileOp::Read { bytes, random },
+            "write" | "aiowrite" => FileOp::Write { bytes, random },
+            "appendfile" => FileOp::Append { bytes },
+            "appendfilerand" => FileOp::AppendRandom { bytes },
+            "readwholefile" => FileOp::ReadWhole { piece_bytes: bytes },
+            _ => FileOp::WriteWhole { piece_bytes: bytes },
+        })
+    }
+
+    /// What decides when the next operation is.
+    fn waiting(&self, signals: &[String]) -> Result<FileOp, Error> {
+        let attributes = &self.attributes;
+        let signal = |name: Option<String>| {
+            let place = signals
+                .iter()
+                .position(|other| Some(other) == name.as_ref());
+            match place {
+                Some(place) => Ok(saturating_u32(place as u64)),
+                None => attributes.fault(&format!(
+                    "there is no semblock '{}'",
+                    name.unwrap_or_default()
+                )),
+            }
+        };
+        Ok(match self.kind.as_str() {
+            "delay" => {
+                attributes.only(&["name", "value"])?;
+                let seconds = attributes.number("value")?.unwrap_or(0.0);
+                FileOp::Delay {
+                    ns: Nanos::from_secs_f64(seconds).0,
+                }
+            }
+            "eventlimit" => {
+                attributes.only(&["name"])?;
+                FileOp::Limit
+            }
+            "opslimit" => {
+                attributes.only(&["name"])?;
+                FileOp::LimitOps
+            }
+            "bwlimit" => {
+                attributes.only(&["name", "target"])?;
+                FileOp::LimitBytes { bytes: LIMIT_BYTES }
+            }
+            "semblock" => {
+                attributes.only(&["name", "value", "highwater"])?;
+                FileOp::Await {
+                    signal: signal(attributes.text("name"))?,
+                    posts: attributes.count("value", 1)?,
+                    ahead: attributes.count("highwater", 1)?,
+                }
+            }
+            "sempost" => {
+                attributes.only(&["name", "value", "target", "blocking"])?;
+                if attributes.count("value", 1)? != 1 || !attributes.flag("blocking") {
+                    return attributes.fault("only value=1 with 'blocking' is supported");
+                }
+                let signal = signal(attributes.text("target"))?;
+                FileOp::Post { signal }
+            }
+            _ => return attributes.fault("there is no such flowop, or it is not supported"),
+        })
+    }
+
+    fn on_file(&self, op: FileOp, thread: &Thread, sets: &[FileSet]) -> Result<LoopOp, Error> {
+        let attributes = &self.attributes;
+        let named = attributes
+            .text("filesetname")
+            .or(attributes.text("filename"));
+        let fd = attributes.count("fd", 0)?;
+        let listed = thread.opens(fd);
+        let set = match &named {
+            Some(name) => match sets.iter().position(|set| set.name == *name) {
+                Some(place) => saturating_u32(place as u64),
+                None => return attributes.fault(&format!("there is no file set '{name}'")),
+            },
+            None if op.needs_open() && listed => 0,
+            None => return attributes.fault("it needs 'filesetname' or 'filename'"),
+        };
+        if op == FileOp::Delete && attributes.has("fd") {
+            return attributes.fault("deleting an open file by 'fd' is not supported");
+        }
+        if attributes.has("srcfd") && attributes.count("srcfd", 0)? != fd {
+            return attributes.fault("'srcfd' must be 'fd': sizes are those of the file written");
+        }
+        let in_turn = attributes.flag("opennext") || attributes.flag("rotatefd");
+        let span = attributes.number("workingset")?.unwrap_or(0.0);
+        Ok(LoopOp {
+            opened: match (op.needs_open() && !listed, in_turn) {
+                (true, true) => Opened::Rotating,
+                (true, false) => Opened::Once,
+                _ => Opened::Listed,
+            },
+            span_bytes: round_u64(span),
+            repeat: attributes.count("iters", 1)?,
+            ..LoopOp::on(op, set, fd)
+        })
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Texts against the personalities of the same name, and texts that are refused.
+
+use super::*;
+use plimsoll_core::workload::files::{FileOp, Opened};
+
+/// A loop without its name and without what its operations do not use: places of files where none
+/// is open, sets where the open file says which.
+fn loop_of(workload: Workload) -> FileLoop {
+    let Workload::Files(mut files) = workload else {
+        panic!("{workload:?}");
+    };
+    files.name = String::new();
+    for op in files.groups.iter_mut().flat_map(|group| &mut group.ops) {
+        let opens = matches!(op.op, FileOp::Create | FileOp::Open);
+        if !opens && !op.op.needs_open() {
+            op.fd = 0;
+        }
+        if !op.op.is_operation() || op.op.needs_open() && op.opened == Opened::Listed {
+            op.set = 0;
+        }
+    }
+    files
+}
+
+fn known(name: &str) -> FileLoop {
+    loop_of(crate::workload(name, &[]).unwrap())
+}
+
+const VARMAIL: &str = "\
+set $dir=/tmp        # anywhere
+set $nfiles=1000
+set $filesize=cvar(type=cvar-gamma,parameters=mean:16384;gamma:1.5)
+set $append=16k
+set mode quit timeout
+define fileset name=bigfileset,path=$dir,size=$filesize,entries=$nfiles,dirwidth=1000000,prealloc=80
+define process name=filereader,instances=1
+{
+  thread name=filereaderthread,memsize=10m,instances=16
+  {
+    flowop deletefile name=a,filesetname=bigfileset
+    flowop createfile name=b,filesetname=bigfileset,fd=1
+    flowop appendfilerand name=c,iosize=$append,fd=1
+    flowop fsync name=d,fd=1
+    flowop closefile name=e,fd=1
+    flowop openfile name=f,filesetname=bigfileset,fd=1
+    flowop readwholefile name=g,fd=1,iosize=1m
+    flowop appendfilerand name=h,iosize=$append,fd=1
+    flowop fsync name=i,fd=1
+    flowop closefile name=j,fd=1
+    flowop openfile name=k,filesetname=bigfileset,fd=1
+    flowop readwholefile name=l,fd=1,iosize=1m
+    flowop closefile name=m,fd=1
+  }
+}
+echo \"loaded\"
+usage \"set \\$dir=<dir>
+  and more\"
+run 60
+";
+
+#[test]
+fn the_text_of_varmail_is_the_personality() {
+    let script = parse(VARMAIL).unwrap();
+    assert_eq!(script.length, Some(Nanos(60_000_000_000)));
+    assert_eq!(loop_of(script.workload), known("varmail"));
+}
+
+#[test]
+fn the_text_of_a_file_read_at_random_is_the_personality() {
+    let text = "set $directio=0\n\
+        define file name=largefile1,path=/tmp,size=5g,prealloc,reuse,paralloc\n\
+        define process name=p { thread name=rand-thread,memsize=5m,instances=1 {\n\
+        flowop read name=r,filename=largefile1,iosize=8k,random,workingset=0,directio=$directio\n} }";
+    let script = parse(text).unwrap();
+    assert_eq!(script.length, None);
+    assert_eq!(loop_of(script.workload), known("randomread"));
+}
+
+#[test]
+fn the_text_of_a_database_is_the_personality() {
+    let text = "set $eventrate=0 set $iosize=2k set $direct=0 set $ws=0\n\
+        eventgen rate = $eventrate\n\
+        define fileset name=datafiles,path=/d,size=10m,entries=10,dirwidth=1024,prealloc=100,reuse\n\
+        define fileset name=logfile,path=/d,size=10m,entries=1,dirwidth=1024,prealloc=100,reuse\n\
+        define process name=a,instances=1 { thread name=lgwr,memsize=1m,useism {\n\
+        flowop aiowrite name=w,filesetname=logfile,\n\
+          iosize=256k,random,directio=$direct,dsync\n\
+        flowop aiowait name=x\n\
+        flowop semblock name=to-log,value=3200,highwater=1000 } }\n\
+        define process name=b,instances=10 { thread name=dbwr,memsize=1m,useism {\n\
+        flowop aiowrite name=w,filesetname=datafiles,iosize=$iosize,workingset=$ws,random,iters=100,\n\
+          opennext,directio=$direct,dsync\n\
+        flowop hog name=h,value=10000\n\
+        flowop semblock name=to-tables,value=1000,highwater=2000\n\
+        flowop aiowait name=x } }\n\
+        define process name=c,instances=200 { thread name=shadow,memsize=1m,useism {\n\
+        flowop read name=r,filesetname=datafiles,iosize=$iosize,workingset=$ws,random,opennext,directio=$direct\n\
+        flowop hog name=h,value=200000\n\
+        flowop sempost name=p,value=1,target=to-log,blocking\n\
+        flowop sempost name=q,value=1,target=to-tables,blocking\n\
+        flowop eventlimit name=l } }\n";
+    let script = parse(text).unwrap();
+    assert_eq!(loop_of(script.workload), known("oltp"));
+}
+
+#[test]
+fn the_text_of_a_video_server_is_the_personality() {
+    let text = "set $size=10g set $reuse=false set $active=activevids\n\
+        eventgen rate=96\n\
+        define fileset name=$active,path=/d,size=$size,entries=32,dirwidth=4,prealloc,paralloc,reuse=$reuse\n\
+        define fileset name=passivevids,path=/d,size=$size,entries=194,dirwidth=20,prealloc=50,paralloc\n\
+        define process name=a { thread name=vidwriter,memsize=10m {\n\
+        flowop deletefile name=d,filesetname=passivevids\n\
+        flowop createfile name=c,filesetname=passivevids,fd=1\n\
+        flowop writewholefile name=w,iosize=1m,fd=1,srcfd=1\n\
+        flowop closefile name=x, fd=1\n\
+        flowop delay name=y, value=10 } }\n\
+        define process name=b { thread name=vidreaders,memsize=10m,instances=48 {\n\
+        flowop read name=r,filesetname=$active,iosize=256k\n\
+        flowop bwlimit name=l, target=r } }";
+    let script = parse(text).unwrap();
+    assert_eq!(loop_of(script.workload), known("videoserver"));
+}
+
+#[test]
+fn what_is_not_understood_is_named_with_its_line() {
+    let thread = |flowop: &str| {
+        format!(
+            "define fileset name=s,size=4k,entries=5,prealloc\n\
+             define process name=p {{\n thread name=t {{\n  {flowop}\n }} }}"
+        )
+    };
+    for (text, expect) in [
+        ("frobnicate 5", "line 1: the command 'frobnicate'"),
+        ("\n\nset $a=$b", "line 3: the variable $b has no value"),
+        ("set mode quit alldone", "'set mode quit alldone'"),
+        ("set $a", "expected '='"),
+        ("set $=5", "name of a variable"),
+        ("echo \"open", "a quote is not closed"),
+        ("system \"rm -rf /\"", "'system' is not supported"),
+        ("define flowop name=x", "'define flowop'"),
+        ("define fileset name=s,entries=4", "'size' needs"),
+        ("define fileset name=s,size=4k", "needs 'entries'"),
+        ("define fileset name=s,size=4k,entries=0.5", "whole number"),
+        ("define fileset name=s,leafdirs=3", "'leafdirs'"),
+        ("set $x=cvar(type=cvar-normal)", "cvar cvar-normal"),
+        (
+            "set $x=cvar(type=cvar-gamma,parameters=mean:1)",
+            "gamma:SHAPE",
+        ),
+        ("run 0", "has no end"),
+        ("run 5 run 6", "a second 'run'"),
+        ("set $a=5", "no process with a thread"),
+        (
+            "define process name=p { thread name=t {",
+            "but the text ends",
+        ),
+        (&thread("flowop listdir name=l"), "line 4: flowop listdir"),
+        (
+            &thread("flowop read name=r,iosize=4k"),
+            "needs 'filesetname'",
+        ),
+        (
+            &thread("flowop read name=r,filesetname=x,iosize=4k"),
+            "no file set 'x'",
+        ),
+        (&thread("flowop read name=r,filesetname=s"), "'iosize'"),
+        (
+            &thread("flowop statfile name=r,filesetname=s,iosize=4"),
+            "'iosize'",
+        ),
+        (
+            &thread("flowop sempost name=r,target=q,blocking"),
+            "no semblock 'q'",
+        ),
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(expect), "{text}: {error}");
+    }
+    let error = parse(&" ".repeat(BYTES_MAX + 1)).unwrap_err().to_string();
+    assert!(error.contains("longer"), "{error}");
+}
