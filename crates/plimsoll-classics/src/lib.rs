@@ -13,6 +13,7 @@ pub mod filebench;
 pub mod fio;
 mod ior;
 mod iozone;
+mod mdtest;
 mod nearest;
 pub mod originals;
 mod parts;
@@ -56,6 +57,7 @@ const ROOMS: &[&[Known]] = &[
     sysbench::KNOWN,
     stamp::KNOWN,
     filebench::KNOWN,
+    mdtest::KNOWN,
 ];
 
 /// Every workload that is known by name.
@@ -109,6 +111,7 @@ pub fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {
         sysbench::NAME => sysbench::text(classic, phases),
         sgpdd::NAME => sgpdd::text(classic, phases),
         _ => surveys::text(classic, phases)
-            .or_else(|| ior::text(classic, phases)),
+            .or_else(|| ior::text(classic, phases))
+            .or_else(|| mdtest::text(classic, phases)),
     }
 }
