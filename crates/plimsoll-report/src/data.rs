@@ -3,7 +3,7 @@
 //! recorded envelopes, which the run folder keeps.
 
 use plimsoll_core::comparison::Comparison;
-use plimsoll_core::event::{Results, TrialResult};
+use plimsoll_core::event::{PhaseResult, Results, TrialResult};
 use plimsoll_core::histogram::Histogram;
 use serde_json::{Value, json};
 
@@ -61,6 +61,26 @@ fn trial(of: &TrialResult) -> Value {
         "service_ns": times(&of.stats.service()),
         "lag_ns": times(&of.stats.lag()),
         "generator": of.generator,
+        "phases": of.phases.iter().map(phase).collect::<Vec<_>>(),
+        "workers": of.workers,
+    })
+}
+
+/// One phase in base units: bytes and operations per second, nanoseconds.
+#[must_use]
+pub fn phase(of: &PhaseResult) -> Value {
+    json!({
+        "name": of.name,
+        "metric": of.metric,
+        "value": of.value,
+        "wall_ns": of.wall,
+        "user_cpu_ns": of.user_cpu_ns,
+        "system_cpu_ns": of.system_cpu_ns,
+        "operations": of.stats.ops(),
+        "bytes": of.stats.bytes(),
+        "errors": of.stats.errors(),
+        "response_ns": times(&of.stats.response()),
+        "workers": of.workers,
     })
 }
 

@@ -17,6 +17,7 @@ mod words;
 
 pub use build::build;
 pub use csv::csv;
+pub use data::phase;
 pub use html::html;
 pub use model::Report;
 pub use terminal::terminal;

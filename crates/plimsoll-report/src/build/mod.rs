@@ -7,6 +7,7 @@
 mod doubts;
 mod forest;
 mod method;
+mod phases;
 mod series;
 mod verdicts;
 mod view;

@@ -78,9 +78,23 @@ fn statement(row: &Comparison) -> String {
     }
 }
 
+/// Phases have results of their own, in their table; here stands how many there are.
+fn phases_measured(pool: &Pool<'_>, entry: &Entry) -> Sentence {
+    let count = pool.trials.first().map_or(0, |trial| trial.phases.len());
+    Sentence {
+        mark: "measured".into(),
+        tone: Tone::Plain,
+        text: format!("{}: {}", entry.label, words::count(count, "phase")),
+        detail: "Their results are in the table of the workload.".into(),
+    }
+}
+
 fn measured(view: &View<'_>, entry: &Entry) -> Option<Sentence> {
     let pools = view.pools(entry);
     let pool = pools.first()?;
+    if pool.trials.iter().any(|trial| !trial.phases.is_empty()) {
+        return Some(phases_measured(pool, entry));
+    }
     let rate = spread_in_words(pool, Quantity::Rate, super::view::ops_per_s)?;
     let response = spread_in_words(pool, Quantity::Duration, |t| t.value(Metric::MeanResponse))?;
     Some(Sentence {
@@ -206,7 +220,7 @@ fn value_for(trial: &TrialResult, row: &Comparison) -> Option<f64> {
     trial.phases.iter().find(is_it).map(|phase| phase.value)
 }
 
-fn quantity_of(metric: Metric) -> Quantity {
+pub(super) fn quantity_of(metric: Metric) -> Quantity {
     match metric {
         Metric::MeanResponse | Metric::WallTime => Quantity::Duration,
         Metric::OpsPerSecond => Quantity::Rate,

@@ -10,8 +10,8 @@ use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Group, Pace};
 
-use super::series;
 use super::view::{Pool, View, bytes_per_s, grouped, ops_per_s};
+use super::{phases, series};
 use crate::model::{Cell, Chart, Curves, DotPanel, Dots, Item, Quantity, Section, Table, Tone};
 use crate::words;
 
@@ -41,6 +41,16 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
                 words::count(plimsoll_core::num::to_usize(errors), "operation")
             ),
         ));
+    }
+    if pools
+        .iter()
+        .any(|p| p.trials.iter().any(|t| !t.phases.is_empty()))
+    {
+        section.items.push(Item::Table(phases::table(&pools)));
+        if pools.iter().any(|p| p.stats.ops() > 0) {
+            section.items.push(Item::Table(kinds(&pools)));
+        }
+        return section;
     }
     section.items.push(Item::Chart(Chart::Dots(dots(&pools))));
     section

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The phases of a workload: one row per phase and system.
+
+use plimsoll_core::event::{PhaseResult, WorkerResult};
+use plimsoll_core::num::ratio;
+
+use super::verdicts::quantity_of;
+use super::view::Pool;
+use crate::model::{Cell, Quantity, Table, Tone};
+use crate::words;
+
+/// Every phase with its result, its wall time, the CPU it took and its slowest operations.
+pub(super) fn table(pools: &[Pool<'_>]) -> Table {
+    let mut table = Table::new(
+        "Phase by phase",
+        &[
+            "Phase",
+            "System",
+            "#Result",
+            "~#Wall time",
+            "~#CPU",
+            "#p99 response",
+            "#Slowest operation",
+            "#Fairness",
+        ],
+    );
+    for name in names(pools) {
+        let mut first = true;
+        for pool in pools {
+            let phases: Vec<&PhaseResult> = pool
+                .trials
+                .iter()
+                .filter_map(|trial| trial.phases.iter().find(|phase| phase.name == name))
+                .collect();
+            if phases.is_empty() {
+                continue;
+            }
+            let shown = if first { name } else { "" };
+            table.rows.push(row(shown, pool, &phases));
+            first = false;
+        }
+    }
+    table.notes.push(
+        "Means over blocks, with the range over blocks below. CPU: user and system time of this \
+         program over wall time; 100 % is one processor. Fairness: Jain’s index of the workers’ \
+         own rates; 1 is even."
+            .into(),
+    );
+    table
+}
+
+/// Names of the phases in the order in which they ran.
+fn names<'a>(pools: &[Pool<'a>]) -> Vec<&'a str> {
+    let trials = pools.iter().flat_map(|pool| pool.trials.iter());
+    let mut names: Vec<&str> = Vec::new();
+    for phase in trials.flat_map(|trial| &trial.phases) {
+        if !names.contains(&phase.name.as_str()) {
+            names.push(&phase.name);
+        }
+    }
+    names
+}
+
+fn row(shown: &str, pool: &Pool<'_>, phases: &[&PhaseResult]) -> Vec<Cell> {
+    let of = |value: fn(&PhaseResult) -> f64| -> Vec<f64> {
+        phases.iter().map(|phase| value(phase)).collect()
+    };
+    let quantity = quantity_of(phases[0].metric);
+    let cpu = mean(&of(|phase| {
+        let cpu = phase.user_cpu_ns + phase.system_cpu_ns;
+        ratio(cpu as f64, phase.wall.0 as f64)
+    }));
+    vec![
+        Cell::new(shown),
+        Cell::new(pool.name()),
+        words::spread(&of(|phase| phase.value), quantity),
+        words::spread(&of(|phase| phase.wall.0 as f64), Quantity::Duration),
+        Cell::new(format!("{:.0} %", cpu * 100.0)),
+        time(phases, |phase| {
+            let all = phase.stats.response();
+            all.supports_quantile(0.99)
+                .then(|| all.quantile_ns(0.99) as f64)
+        }),
+        time(phases, |phase| {
+            let all = phase.stats.response();
+            (all.count() > 0).then(|| all.max_ns() as f64)
+        }),
+        fairness(phases),
+    ]
+}
+
+fn mean(values: &[f64]) -> f64 {
+    ratio(values.iter().sum(), values.len() as f64)
+}
+
+/// A time that programs do not tell.
+fn time(phases: &[&PhaseResult], value: fn(&PhaseResult) -> Option<f64>) -> Cell {
+    let values: Vec<f64> = phases.iter().filter_map(|phase| value(phase)).collect();
+    words::spread(&values, Quantity::Duration)
+}
+
+fn fairness(phases: &[&PhaseResult]) -> Cell {
+    let each = phases.iter().filter_map(|phase| jain(&phase.workers));
+    let each: Vec<f64> = each.collect();
+    if each.is_empty() {
+        return Cell::new("–").tone(Tone::Muted);
+    }
+    Cell::new(format!("{:.3}", mean(&each)))
+}
+
+/// Jain's index of the workers' own rates (Jain, Chiu, Hawe 1984): the square of the sum over n
+/// times the sum of the squares. `None` for fewer than two workers.
+fn jain(workers: &[WorkerResult]) -> Option<f64> {
+    let rate = |worker: &WorkerResult| {
+        let work = if worker.bytes > 0 {
+            worker.bytes
+        } else {
+            worker.ops
+        };
+        ratio(work as f64, worker.ended.since(worker.began).0 as f64)
+    };
+    let rates: Vec<f64> = workers.iter().map(rate).collect();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    let sum: f64 = rates.iter().sum();
+    (rates.len() > 1 && squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::units::Nanos;
+
+    #[test]
+    fn an_even_share_has_index_one_and_one_worker_alone_its_share() {
+        let worker = |bytes| WorkerResult {
+            began: Nanos(0),
+            ended: Nanos::SECOND,
+            ops: 1,
+            bytes,
+        };
+        let index = |bytes: &[u64]| {
+            let workers: Vec<WorkerResult> = bytes.iter().map(|b| worker(*b)).collect();
+            jain(&workers)
+        };
+        assert_eq!(index(&[5]), None);
+        assert!((index(&[5, 5, 5]).unwrap() - 1.0).abs() < 1e-12);
+        // (1 + 3)² / (2 × (1 + 9))
+        assert!((index(&[1, 3]).unwrap() - 0.8).abs() < 1e-12);
+    }
+}
