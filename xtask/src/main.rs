@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Build tasks: `cargo xtask check|tidy|layers|bench`.
+//! Build tasks: `cargo xtask check|tidy|layers|bench|twins`.
 //!
 //! `tidy` and `layers` are also tests of this crate, so `cargo test` cannot pass without them.
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@
 mod bench;
 mod layers;
 mod tidy;
+mod twins;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,8 +23,12 @@ fn main() -> ExitCode {
         "layers" => layers::faults(&root()),
         "check" => return check(),
         "bench" => return bench::run(&std::env::args().skip(2).collect::<Vec<_>>()),
+        "twins" => {
+            let args: Vec<String> = std::env::args().skip(2).collect();
+            twins::run(&root(), &args).unwrap_or_else(|error| vec![error])
+        }
         other => {
-            eprintln!("unknown task '{other}'; tasks are: bench, check, layers, tidy");
+            eprintln!("unknown task '{other}'; tasks are: bench, check, layers, tidy, twins");
             return ExitCode::from(2);
         }
     };
@@ -64,6 +69,31 @@ fn cargo(args: &[&str]) -> std::process::Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(program);
     command.args(args).current_dir(root());
+    command
+}
+
+/// Builds the program as it is measured.
+fn build_release() -> Result<(), String> {
+    let args = ["build", "--release", "--bin", "plimsoll"];
+    match cargo(&args).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("cargo build: {status}")),
+        Err(error) => Err(format!("cargo build: {error}")),
+    }
+}
+
+/// The program that [`build_release`] built, with a state directory of its own.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "xtask is outside the product: it is the user who starts it"
+)]
+fn plimsoll(args: &[&str]) -> std::process::Command {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let mut command = std::process::Command::new(target.join("release/plimsoll"));
+    command
+        .args(args)
+        .env("PLIMSOLL_STATE", target.join("xtask-state"));
     command
 }
 
