@@ -81,6 +81,7 @@ fn events() -> Vec<RunEvent> {
         stats: stats(),
         phases: Vec::new(),
         workers: Vec::new(),
+        failed: None,
         generator: Generator::default(),
         fidelity: Vec::new(),
         interrupted: false,

@@ -29,7 +29,7 @@ pub use nearest::nearest;
 pub use settings::{Setting, Settings, Unit};
 pub use words::Words;
 
-use plimsoll_core::event::PhaseResult;
+use plimsoll_core::event::{PhaseResult, TrialResult};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::series::Classic;
 
@@ -99,6 +99,16 @@ pub fn find(name: &str) -> Result<&'static Known, Error> {
             nearest: nearest(name, names()).map(Into::into),
             known: names().collect::<Vec<_>>().join(", "),
         })
+}
+
+/// A trial in the form of the program whose work it did; `None` where there is none, or the
+/// results are not whole.
+#[must_use]
+pub fn tell(workload: &Workload, trial: &TrialResult) -> Option<String> {
+    match workload {
+        Workload::Series(series) => text(series.classic.as_ref()?, &trial.phases),
+        _ => None,
+    }
 }
 
 /// The results of a trial in the form of the program it does the work of; `None` when that program

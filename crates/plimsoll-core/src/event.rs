@@ -245,6 +245,9 @@ pub struct TrialResult {
     pub fidelity: Vec<Fidelity>,
     /// Whether the trial was cut short by the user: then it is kept but not compared.
     pub interrupted: bool,
+    /// When and on what the storage ended it: then it is kept but not compared.
+    #[serde(default)]
+    pub failed: Option<String>,
 }
 
 impl TrialResult {

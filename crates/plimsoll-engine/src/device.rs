@@ -29,14 +29,16 @@ pub(crate) struct Claim {
     _device: Arc<OwnedFd>,
 }
 
-/// Claims the device at `path` (`O_EXCL`), for direct I/O if it is wanted.
-pub(crate) fn claim(path: &Path, direct: bool) -> Result<Claim, Error> {
+/// Opens the device at `path` and holds it, `exclusive` against others (`O_EXCL`), for direct I/O if
+/// it is wanted.
+pub(crate) fn claim(path: &Path, direct: bool, exclusive: bool) -> Result<Claim, Error> {
     let found = std::fs::metadata(path).map_err(|e| Error::at("find the device", path, e))?;
     if !found.file_type().is_block_device() {
         let text = format!("'{}' is not a block device", path.display());
         return Err(Error::Workload(text));
     }
-    let mut flags = OFlags::EXCL;
+    let mut flags = OFlags::empty();
+    flags.set(OFlags::EXCL, exclusive);
     flags.set(OFlags::DIRECT, direct);
     let mut options = OpenOptions::new();
     options.read(true).write(true);

@@ -43,8 +43,7 @@ pub enum Place<'a> {
         /// As for a directory.
         direct_align: u32,
     },
-    /// A block device whose contents may be destroyed, for workloads on one file. It is claimed
-    /// (`O_EXCL`) until the [`Prepared`] is dropped, and never removed.
+    /// A block device whose contents may be destroyed, for workloads on one file. Never removed.
     Device {
         /// The device.
         path: &'a Path,
@@ -52,6 +51,9 @@ pub enum Place<'a> {
         direct_align: u32,
         /// Its size.
         bytes: u64,
+        /// Whether it is claimed (`O_EXCL`) until the [`Prepared`] is dropped. What is mounted or
+        /// a part of something else cannot be.
+        exclusive: bool,
     },
     /// Nowhere: every operation succeeds at once. Real time.
     Null,
@@ -103,10 +105,11 @@ impl Ground {
                 path,
                 direct_align,
                 bytes,
+                exclusive,
             } => {
                 let device = Device {
                     bytes,
-                    _claim: device::claim(path, direct_align > 0)?,
+                    _claim: device::claim(path, direct_align > 0, exclusive)?,
                 };
                 storage(None, path.to_path_buf(), direct_align, Some(device))
             }

@@ -44,7 +44,7 @@ pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Compariso
             .iter()
             .rev()
             // Failing is fast: a trial with failed operations says nothing of speed.
-            .filter(|t| !t.interrupted && t.stats.errors() == 0)
+            .filter(|t| !t.interrupted && t.failed.is_none() && t.stats.errors() == 0)
             .filter(|t| t.trial.workload == entry.label)
             .collect();
         if let Some(metric) = entry.workload.metric() {

@@ -110,6 +110,37 @@ impl Workload {
         }
     }
 
+    /// Whether it works on more than one file, so that it cannot be run on a single file or a
+    /// device.
+    #[must_use]
+    pub fn needs_directory(&self) -> bool {
+        let files = |blocks: &Blocks| {
+            let extents = || blocks.groups.iter().map(|group| &group.extent);
+            let first = extents().next().map(|extent| &extent.file);
+            extents().any(|extent| !extent.shared || Some(&extent.file) != first)
+        };
+        match self {
+            Workload::Model(_) => false,
+            Workload::Blocks(blocks) => files(blocks),
+            Workload::Files(_) | Workload::Commands(_) => true,
+            Workload::Series(series) => series.phases.iter().any(|phase| match &phase.body {
+                series::Body::Blocks(blocks) => files(blocks),
+                series::Body::Files(_) => true,
+            }),
+        }
+    }
+
+    /// Whether it ends when its work is done, so that no length of time is needed.
+    #[must_use]
+    pub fn ends_by_itself(&self) -> bool {
+        match self {
+            Workload::Model(_) => false,
+            Workload::Blocks(blocks) => blocks.ends_by_itself(),
+            Workload::Files(files) => files.over != files::Over::Rotor,
+            Workload::Series(_) | Workload::Commands(_) => true,
+        }
+    }
+
     /// Whether instants, not the storage, set the pace.
     #[must_use]
     pub fn is_open_loop(&self) -> bool {

@@ -277,6 +277,7 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
         prepare: Nanos(1_250_000_000),
         phases: Vec::new(),
         workers: Vec::new(),
+        failed: None,
         generator: Generator {
             engine: "io_uring".into(),
             user_cpu_ns: stats.ops() * 3_100,

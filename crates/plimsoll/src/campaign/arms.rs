@@ -5,6 +5,7 @@
 //! journal, so that a run that is killed can be razed.
 
 use super::Asked;
+use super::device::{self, Consent};
 use super::names::{directory_name, free_name, short_name};
 use super::room::{Room, data_bytes};
 use crate::cli::spec::TargetSpec;
@@ -34,6 +35,8 @@ pub(crate) struct Target {
     spec: TargetSpec,
     control_of: Option<String>,
     description: String,
+    /// Whether a device is opened for us alone: not if others already use it.
+    exclusive: bool,
     /// Directory the arm works in, once raised.
     pub(super) directory: Option<PathBuf>,
     facts: Option<TargetFacts>,
@@ -46,6 +49,12 @@ impl Target {
             (TargetSpec::Null, _) => Place::Null,
             (TargetSpec::Nop, _) => Place::Nop,
             (TargetSpec::Sim, _) => Place::Sim(SimDisk::default()),
+            (TargetSpec::Device(path), _) => Place::Device {
+                path,
+                direct_align: self.direct_align_bytes(),
+                bytes: self.facts.as_ref().map_or(0, |facts| facts.size_bytes),
+                exclusive: self.exclusive,
+            },
             (TargetSpec::File(path), _) => Place::File {
                 path,
                 direct_align: self.direct_align_bytes(),
@@ -75,6 +84,7 @@ impl Target {
     fn root(&self) -> PathBuf {
         match &self.spec {
             TargetSpec::Directory(path) => path.clone(),
+            TargetSpec::Device(path) => path.clone(),
             TargetSpec::File(path) => match path.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
                 _ => PathBuf::from("."),
@@ -94,6 +104,8 @@ pub(crate) struct Arms {
     directories: Option<Standing>,
     held: Vec<File>,
     devices: Vec<String>,
+    /// Made when there are programs to run.
+    scratch: Option<PathBuf>,
 }
 
 impl Arms {
@@ -126,6 +138,7 @@ impl Arms {
             directories: None,
             held: Vec::new(),
             devices: Vec::new(),
+            scratch: None,
         }
     }
 
@@ -145,6 +158,25 @@ impl Arms {
     pub(crate) fn target(&self, name: &str) -> &Target {
         let found = self.targets.iter().find(|target| target.name == name);
         found.expect("trials are planned for these arms")
+    }
+
+    /// The directory an arm works in.
+    pub(crate) fn directory(&self, name: &str) -> Result<&Path, Failure> {
+        let found = self.target(name).directory.as_deref();
+        found.ok_or_else(|| {
+            Failure::usage(format!("run a program on '{name}': it needs a directory"))
+        })
+    }
+
+    /// A directory that is not on the targets, for programs.
+    pub(crate) fn scratch(&self) -> &Path {
+        let made = self.scratch.as_deref();
+        made.expect("it is made when there are programs to run")
+    }
+
+    /// What carries out changes of this machine.
+    pub(crate) fn host(&self) -> &LocalHost {
+        &self.host
     }
 
     /// Disks below the arms (major:minor) that can be watched for traffic.
@@ -167,7 +199,7 @@ impl Arms {
     }
 
     /// Everything that can be known to be wrong before anything is changed.
-    pub(crate) fn check(&self, asked: &[Asked]) -> Result<(), Failure> {
+    pub(crate) fn check(&self, asked: &[Asked], consent: &Consent) -> Result<(), Failure> {
         let needed = data_bytes(asked);
         let mut places = Room::default();
         for target in self.targets.iter().filter(|target| target.is_real()) {
@@ -178,6 +210,12 @@ impl Arms {
                     continue;
                 }
                 TargetSpec::Stack(_) => continue,
+                TargetSpec::Device(path) => {
+                    let found = device::check(path, consent, &self.host)?;
+                    check_one_file(target, asked)?;
+                    places.need(&target.given, needed, found.bytes);
+                    continue;
+                }
                 TargetSpec::File(_) => check_one_file(target, asked)?,
                 _ => {}
             }
@@ -201,6 +239,10 @@ impl Arms {
         for (place, target) in self.targets.iter().enumerate() {
             match &target.spec {
                 TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
+                TargetSpec::Device(_) => {
+                    lines.push(format!("overwrite the first {needed} of {}", target.given));
+                    continue;
+                }
                 TargetSpec::Stack(name) if target.control_of.is_none() => {
                     lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up {name} --dry-run)"));
                 }
@@ -238,6 +280,10 @@ impl Arms {
             let root = match self.targets[place].spec.clone() {
                 TargetSpec::Stack(name) => self.stack_root(&name, state)?,
                 TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
+                TargetSpec::Device(path) => {
+                    self.find_device(place, &path)?;
+                    continue;
+                }
                 _ => self.targets[place].root(),
             };
             let target = &mut self.targets[place];
@@ -255,9 +301,32 @@ impl Arms {
         }
         self.devices.sort();
         self.devices.dedup();
+        if asked
+            .iter()
+            .any(|one| matches!(one.workload, Workload::Commands(_)))
+        {
+            let scratch =
+                std::env::temp_dir().join(directory_name(id, self.targets.len(), "scratch"));
+            plan.steps.push(directory_step(
+                &scratch,
+                "make a directory for what programs copy",
+            )?);
+            self.scratch = Some(scratch);
+        }
         self.check_room(asked)?;
         self.make(&plan, id, state)?;
         self.try_direct();
+        Ok(())
+    }
+
+    /// Notes the facts of a device: nothing has to be made for it.
+    fn find_device(&mut self, place: usize, path: &Path) -> Result<(), Failure> {
+        let found = device::facts(path, &self.host)?;
+        let target = &mut self.targets[place];
+        target.description = device::description(&found);
+        target.exclusive = !found.in_use;
+        target.facts = Some(device::target_facts(&found));
+        self.devices.push(found.number);
         Ok(())
     }
 
@@ -352,10 +421,12 @@ impl Arms {
             .iter()
             .filter(|t| t.is_real() && t.control_of.is_none())
         {
-            if matches!(target.spec, TargetSpec::File(_)) {
+            if matches!(target.spec, TargetSpec::File(_) | TargetSpec::Device(_)) {
                 notes.push(Warning {
                     about: target.name.clone(),
-                    text: "one file was given, so no write-verify preceded the measurement".into(),
+                    text:
+                        "one file or device was given, so no write-verify preceded the measurement"
+                            .into(),
                 });
             }
             if direct && target.direct_align_bytes() == 0 {
@@ -401,14 +472,11 @@ fn look_at(target: &Target) -> String {
 }
 
 fn check_one_file(target: &Target, asked: &[Asked]) -> Result<(), Failure> {
-    match asked
-        .iter()
-        .find(|one| matches!(one.workload, Workload::Files(_)))
-    {
+    match asked.iter().find(|one| one.workload.needs_directory()) {
         None => Ok(()),
-        Some(files) => Err(Failure::usage(format!(
-            "run {} on the file {}: it needs a directory",
-            files.workload.name(),
+        Some(one) => Err(Failure::usage(format!(
+            "run {} on {}: it needs a directory",
+            one.workload.name(),
             target.given
         ))),
     }
@@ -416,27 +484,29 @@ fn check_one_file(target: &Target, asked: &[Asked]) -> Result<(), Failure> {
 
 /// The step that makes what the arm works in: its file, or a directory of its own.
 fn making(target: &mut Target, root: &Path, directory: &str) -> Result<Step, Failure> {
-    let (why, apply, undo) = if let TargetSpec::File(path) = &target.spec {
+    if let TargetSpec::File(path) = &target.spec {
         let path = shown(&absolute(path)?)?;
-        let make = Action::MakeFile {
-            path: path.clone(),
-            bytes: 0,
-        };
-        ("make the file", make, Action::RemoveFile(path))
-    } else {
-        let directory = absolute(root)?.join(directory);
-        let path = shown(&directory)?;
-        target.directory = Some(directory);
-        (
-            "make a directory",
-            Action::MakeDir(path.clone()),
-            Action::RemoveDir(path),
-        )
-    };
+        return Ok(Step {
+            why: "make the file".into(),
+            apply: Action::MakeFile {
+                path: path.clone(),
+                bytes: 0,
+            },
+            undo: Some(Action::RemoveFile(path)),
+        });
+    }
+    let directory = absolute(root)?.join(directory);
+    let step = directory_step(&directory, "make a directory")?;
+    target.directory = Some(directory);
+    Ok(step)
+}
+
+fn directory_step(directory: &Path, why: &str) -> Result<Step, Failure> {
+    let path = shown(directory)?;
     Ok(Step {
         why: why.into(),
-        apply,
-        undo: Some(undo),
+        apply: Action::MakeDir(path.clone()),
+        undo: Some(Action::RemoveDir(path)),
     })
 }
 
@@ -461,6 +531,7 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
         spec: spec.clone(),
         control_of,
         description: description.into(),
+        exclusive: true,
         directory: None,
         facts: None,
     }

@@ -5,8 +5,8 @@
 //! Nothing here decides what is said of the results: that happens when the run folder is read back.
 
 mod arms;
+mod device;
 mod names;
-#[cfg_attr(not(test), expect(dead_code, reason = "trials of programs call it"))]
 mod programs;
 mod proof;
 mod room;
@@ -28,6 +28,7 @@ use plimsoll_engine::EngineChoice;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use device::Consent;
 pub(crate) use proof::prove;
 pub(crate) use scale::{Asked, entries, label_of};
 

@@ -17,6 +17,9 @@ pub(super) fn data_bytes(asked: &[Asked]) -> u64 {
     for one in asked {
         match &one.workload {
             Workload::Files(files) => trees += files.data_set_bytes() * 2,
+            Workload::Series(_) | Workload::Commands(_) => {
+                trees += one.workload.data_set_bytes();
+            }
             other => file = file.max(other.data_set_bytes()),
         }
     }
@@ -61,6 +64,7 @@ mod tests {
         let asked = |name: &str| Asked {
             workload: plimsoll_classics::workload(name, &[]).unwrap(),
             scale: None,
+            notes: Vec::new(),
         };
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);
         assert_eq!(file, 1 << 30);

@@ -29,6 +29,8 @@ pub(crate) struct Asked {
     pub(crate) workload: Workload,
     /// `None`: to be found.
     pub(crate) scale: Option<f64>,
+    /// Where it differs from what its text says, one sentence each.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Resolves what was asked; notes say how a factor was found.
@@ -67,6 +69,10 @@ pub(crate) fn entries(
                 entry.label
             )));
         }
+        notes.extend(one.notes.iter().map(|text| Warning {
+            about: entry.label.clone(),
+            text: text.clone(),
+        }));
         entries.push(entry);
     }
     Ok(entries)

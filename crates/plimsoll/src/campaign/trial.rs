@@ -3,12 +3,14 @@
 
 use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
-use plimsoll_core::event::{Entry, Interval, Listener, RunEvent, TrialId, TrialResult, Warning};
+use plimsoll_core::event::{
+    Entry, Generator, Interval, Listener, OpStats, RunEvent, TrialId, TrialResult, Warning,
+};
 use plimsoll_core::model::{Cell, Fidelity, Model, Selection};
 use plimsoll_core::num::{ratio, saturating_u32};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::{Commands, Workload};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{Outcome, Prepared, RunOptions};
@@ -86,6 +88,9 @@ pub(crate) fn run_trial(
     listener: &mut dyn Listener,
 ) -> Result<TrialResult, Failure> {
     listener.event(&RunEvent::TrialBegan(trial.clone()));
+    if let Workload::Commands(commands) = &entry.workload {
+        return run_programs(trial, arms, commands, stop, listener);
+    }
     let play = Play::of(entry, settings.whole, settings.seed, trial.block);
     let seed = block_seed(settings.seed, trial.block);
     let clock = HostClock::start();
@@ -106,9 +111,9 @@ pub(crate) fn run_trial(
         took: prepare,
     });
     let outcome = measure(&mut prepared, trial, entry, settings, stop, listener)?;
-    // A tree of files is built anew for every trial, as its original does; a data file serves all
-    // trials of its arm and goes with the arm's directory.
-    if matches!(entry.workload, Workload::Files(_)) {
+    // What phases and loops leave is built anew for every trial, as their originals do; a data file
+    // serves all trials of its arm and goes with the arm's directory.
+    if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
         prepared.remove().map_err(&failure)?;
     }
     let fidelity = match &entry.workload {
@@ -122,18 +127,59 @@ pub(crate) fn run_trial(
         length: outcome.length,
         prepare,
         stats: outcome.stats,
-        phases: Vec::new(),
-        workers: Vec::new(),
+        phases: outcome.phases,
+        workers: outcome.workers,
         generator: outcome.generator,
         fidelity,
         interrupted: outcome.interrupted,
+        failed: outcome.failed,
     };
+    tell(&result, entry.workload.is_open_loop(), listener);
+    Ok(result)
+}
+
+/// Tells the listener of a result and of what a reader of it should know.
+fn tell(result: &TrialResult, open_loop: bool, listener: &mut dyn Listener) {
     listener.event(&RunEvent::TrialEnded(result.clone()));
-    let open_loop = matches!(entry.workload, Workload::Model(_));
-    for text in remarks(&result, open_loop) {
-        let about = format!("{} on {}", trial.workload, trial.arm);
+    for text in remarks(result, open_loop) {
+        let about = format!("{} on {}", result.trial.workload, result.trial.arm);
         listener.event(&RunEvent::Warning(Warning { about, text }));
     }
+}
+
+/// A trial of programs: nothing is laid out by us, and each program is a phase.
+fn run_programs(
+    trial: &TrialId,
+    arms: &Arms,
+    commands: &Commands,
+    stop: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<TrialResult, Failure> {
+    settle(arms.devices(), stop);
+    let directory = arms.directory(&trial.arm)?;
+    let clock = HostClock::start();
+    let phases = super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)?;
+    let mut stats = OpStats::default();
+    phases.iter().for_each(|phase| stats.merge(&phase.stats));
+    let whole = phases.iter().fold(Nanos(0), |sum, phase| sum + phase.wall);
+    let result = TrialResult {
+        trial: trial.clone(),
+        length: whole,
+        prepare: clock.now().since(whole),
+        stats,
+        generator: Generator {
+            engine: "the original program".into(),
+            user_cpu_ns: phases.iter().map(|phase| phase.user_cpu_ns).sum(),
+            system_cpu_ns: phases.iter().map(|phase| phase.system_cpu_ns).sum(),
+            ..Generator::default()
+        },
+        phases,
+        workers: Vec::new(),
+        fidelity: Vec::new(),
+        interrupted: stop.load(Ordering::Relaxed),
+        failed: None,
+    };
+    tell(&result, false, listener);
     Ok(result)
 }
 
@@ -170,11 +216,16 @@ fn measure(
     stop: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, Failure> {
-    let open_loop = matches!(entry.workload, Workload::Model(_));
+    let play = matches!(entry.workload, Workload::Model(_));
     let options = RunOptions {
         length: entry.length,
-        // A model has no warm-up: every second of it is part of the recording.
-        warmup: if open_loop { Nanos(0) } else { settings.warmup },
+        // A model has no warm-up: every second of it is part of the recording. Neither has work
+        // that is done once.
+        warmup: if play || entry.workload.ends_by_itself() {
+            Nanos(0)
+        } else {
+            settings.warmup
+        },
         depth_max: DEPTH_MAX,
         seed: block_seed(settings.seed, trial.block),
     };
@@ -192,6 +243,9 @@ fn measure(
 /// What a reader of this result should know.
 fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
     let mut remarks = Vec::new();
+    if let Some(reason) = &result.failed {
+        remarks.push(format!("the trial was ended: {reason}"));
+    }
     let errors = result.stats.errors();
     if errors > 0 {
         let ops = result.stats.ops();

@@ -3,6 +3,7 @@
 
 use super::measure::{Measure, Timing, measure};
 use super::stack::Shape;
+use crate::campaign::Consent;
 use crate::failure::{Code, Failure, Outcome};
 use plimsoll_core::comparison::{Policy, Verdict};
 use std::path::PathBuf;
@@ -33,6 +34,10 @@ pub(super) struct Args {
     timing: Timing,
     #[command(flatten)]
     shape: Shape,
+    /// Block devices among the targets may be overwritten. One that carries a file system, a
+    /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
+    destroy: Vec<String>,
     /// Two systems within this fraction of each other are equivalent. Fixed before the first block.
     #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
     margin: f64,
@@ -71,6 +76,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         whole: false,
         timing: &args.timing,
         shape: &args.shape,
+        consent: Consent::of(&args.destroy),
         policy: Policy {
             margin: args.margin,
             ..Policy::default()
@@ -85,6 +91,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     if !results.complete {
         return super::done(Code::Interrupted);
     }
+    super::measure::check_trials(&results)?;
     let any = |verdict| {
         results
             .comparisons

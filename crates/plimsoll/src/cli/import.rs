@@ -293,5 +293,6 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         },
         fidelity: Vec::new(),
         interrupted: false,
+        failed: None,
     }
 }

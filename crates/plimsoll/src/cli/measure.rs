@@ -4,7 +4,7 @@
 use super::progress::Progress;
 use super::spec::{Scale, TargetSpec, WorkloadSpec};
 use super::stack::Shape;
-use crate::campaign::{self, Arms, Asked, Settings};
+use crate::campaign::{self, Arms, Asked, Consent, Settings};
 use crate::failure::{Code, Failure, failed};
 use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{Manifest, Results};
@@ -47,6 +47,7 @@ pub(super) struct Measure<'a> {
     pub(super) whole: bool,
     pub(super) timing: &'a Timing,
     pub(super) shape: &'a Shape,
+    pub(super) consent: Consent,
     pub(super) policy: Policy,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
@@ -71,7 +72,7 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     let state = super::state_dir()?;
     let options = job.shape.options(&state);
     let mut arms = Arms::named(job.targets, &targets, job.control, options, super::host());
-    arms.check(&asked)?;
+    arms.check(&asked, &job.consent)?;
     if job.dry_run {
         show_plan(job, &arms, &asked, &settings, &id);
         return Ok(None);
@@ -107,6 +108,22 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     .hint("run `plimsoll raze` to try again"))
 }
 
+/// Fails when the storage ended a trial: its results are kept, but it is no orderly end.
+pub(super) fn check_trials(results: &Results) -> Result<(), Failure> {
+    let ended = results.trials.iter().find_map(|result| {
+        let reason = result.failed.as_ref()?;
+        Some((&result.trial, reason))
+    });
+    match ended {
+        None => Ok(()),
+        Some((trial, reason)) => Err(Failure::new(
+            Code::Failed,
+            format!("go on with {} on {}: {reason}", trial.workload, trial.arm),
+        )
+        .hint("what was measured until then is in the run folder")),
+    }
+}
+
 /// Two workloads of one name would be one in the report.
 fn check_labels(asked: &[Asked]) -> Result<(), Failure> {
     let labels: Vec<String> = asked.iter().map(campaign::label_of).collect();
@@ -132,6 +149,7 @@ fn asked(text: &str) -> Result<Asked, Failure> {
     Ok(Asked {
         workload: spec.workload,
         scale,
+        notes: spec.notes,
     })
 }
 
@@ -245,6 +263,9 @@ fn show(job: &Measure<'_>, results: &Results, folder: &Path) -> Result<(), Failu
     } else {
         let is_comparison = results.manifest.arms.len() > 1;
         super::print(&super::report::as_text(results, is_comparison));
+        if !is_comparison {
+            super::print(&super::report::classic_texts(results));
+        }
         super::print(&format!("Report: {}", path.display()));
     }
     Ok(())

@@ -13,6 +13,7 @@ mod report;
 mod run;
 pub(crate) mod spec;
 mod stack;
+mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
 use clap::{Parser, Subcommand};
@@ -44,6 +45,7 @@ enum Command {
     Export(export::Args),
     Raze(raze::Args),
     Doctor(doctor::Args),
+    Workloads(workloads::Args),
 }
 
 /// Reads the command line, does the work, and turns a failure into words and an exit code.
@@ -71,6 +73,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Export(args) => export::main(&args),
         Command::Raze(args) => raze::main(&args),
         Command::Doctor(args) => doctor::main(&args),
+        Command::Workloads(args) => workloads::main(&args),
     };
     outcome.unwrap_or_else(|failure| {
         say(&failure.to_string());

@@ -3,6 +3,7 @@
 
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_core::event::Results;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +21,9 @@ pub(super) struct Args {
     /// Print one line per trial and kind of operation, as CSV.
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Print each trial of a classic benchmark in the form of its original instead.
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    classic: bool,
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
@@ -31,6 +35,17 @@ pub(super) fn main(args: &Args) -> Outcome {
     results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
     if args.csv {
         super::print(&plimsoll_report::csv(&results));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.classic {
+        let texts = classic_texts(&results);
+        if texts.is_empty() {
+            return Err(Failure::usage(format!(
+                "tell {} in the form of an original: no finished trial of it has one",
+                args.folder.display()
+            )));
+        }
+        super::print(&texts);
         return Ok(ExitCode::SUCCESS);
     }
     let page = match &args.html {
@@ -53,6 +68,34 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 fn html(results: &Results) -> String {
     plimsoll_report::html(&plimsoll_report::build(results))
+}
+
+/// Every trial that does the work of a classic program, as that program would tell it.
+pub(super) fn classic_texts(results: &Results) -> String {
+    let mut texts = String::new();
+    for trial in &results.trials {
+        let entries = &results.manifest.entries;
+        let entry = entries
+            .iter()
+            .find(|entry| entry.label == trial.trial.workload);
+        let Some(text) = entry.and_then(|entry| plimsoll_classics::tell(&entry.workload, trial))
+        else {
+            continue;
+        };
+        if results.trials.len() > 1 {
+            let id = &trial.trial;
+            let _ = writeln!(
+                texts,
+                "# {} on {}, block {}",
+                id.workload,
+                id.arm,
+                id.block + 1
+            );
+        }
+        texts.push_str(text.trim_end());
+        texts.push_str("\n\n");
+    }
+    texts
 }
 
 /// Writes the page into the run folder.
@@ -101,6 +144,7 @@ pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
                 "lag_ns": { "mean": lag.mean_ns(), "p50": lag.quantile_ns(0.5),
                     "p99": lag.quantile_ns(0.99), "max": lag.max_ns() },
                 "generator_cpu_ns": cpu,
+                "phases": trial.phases.iter().map(plimsoll_report::phase).collect::<Vec<_>>(),
                 "generator": trial.generator,
                 "fidelity": trial.fidelity,
                 "interrupted": trial.interrupted,

@@ -3,6 +3,7 @@
 
 use super::measure::{Measure, Timing, measure};
 use super::stack::Shape;
+use crate::campaign::Consent;
 use crate::failure::{Code, Outcome};
 use plimsoll_core::comparison::Policy;
 use std::path::PathBuf;
@@ -27,6 +28,10 @@ pub(super) struct Args {
     timing: Timing,
     #[command(flatten)]
     shape: Shape,
+    /// Block devices among the targets may be overwritten. One that carries a file system, a
+    /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
+    destroy: Vec<String>,
     /// Play the whole recording instead of one-second slices of it.
     #[arg(long, conflicts_with = "length")]
     whole: bool,
@@ -50,6 +55,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         whole: args.whole,
         timing: &args.timing,
         shape: &args.shape,
+        consent: Consent::of(&args.destroy),
         policy: Policy::default(),
         output: args.output.as_deref(),
         json: args.json,
@@ -61,6 +67,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     if !results.complete {
         return super::done(Code::Interrupted);
     }
+    super::measure::check_trials(&results)?;
     let missed = results
         .trials
         .iter()

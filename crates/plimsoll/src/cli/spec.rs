@@ -2,9 +2,11 @@
 //! What people write for a workload and a target, and what is meant by it.
 
 use crate::failure::Failure;
+use plimsoll_classics::{fio, originals};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_lab::stacks;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Largest workload file read: a model of ten million intervals.
@@ -15,6 +17,8 @@ const WORKLOAD_MAX_BYTES: u64 = 1 << 30;
 pub(crate) struct WorkloadSpec {
     pub(crate) workload: Workload,
     pub(crate) scale: Scale,
+    /// Where it differs from what its text says, one sentence each.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The factor on the rates of a model.
@@ -26,17 +30,19 @@ pub(crate) enum Scale {
 }
 
 impl WorkloadSpec {
-    /// Reads `varmail`, `nas.toml`, `nas.toml@12` or `nas.toml@auto`.
+    /// Reads the name of a workload with its settings (`varmail,nfiles=9000`), a file
+    /// (`nas.toml`, `nas.toml@12`, `nas.toml@auto`, `mail.f`, `db.fio`), or an original program
+    /// (`fio:db.fio`).
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let (name, scale) = match text.rsplit_once('@') {
-            Some((name, factor)) => (name, Some(parse_scale(text, factor)?)),
-            None => (text, None),
+            Some((name, factor))
+                if Path::new(name).is_file() || !text.contains([',', ' ', ':']) =>
+            {
+                (name, Some(parse_scale(text, factor)?))
+            }
+            _ => (text, None),
         };
-        let workload = if Path::new(name).exists() {
-            read_workload(Path::new(name))?
-        } else {
-            plimsoll_classics::workload(name, &[]).map_err(Failure::usage)?
-        };
+        let (workload, notes) = read_or_make(name)?;
         if scale.is_some() && !matches!(workload, Workload::Model(_)) {
             return Err(Failure::usage(format!(
                 "use '{text}': only a fitted model has rates to multiply; '{name}' runs as fast as the storage lets it"
@@ -45,7 +51,49 @@ impl WorkloadSpec {
         Ok(WorkloadSpec {
             workload,
             scale: scale.unwrap_or(Scale::Fixed(1.0)),
+            notes,
         })
+    }
+}
+
+/// A file is read, a program before a colon is run itself, anything else is known by name.
+fn read_or_make(name: &str) -> Result<(Workload, Vec<String>), Failure> {
+    let path = Path::new(name);
+    if path.is_file() {
+        return read_file(path);
+    }
+    if let Some((prefix, rest)) = name.split_once(':')
+        && originals::PREFIXES
+            .iter()
+            .any(|(known, _)| *known == prefix)
+    {
+        let workload = originals::workload(prefix, rest).map_err(Failure::usage)?;
+        return Ok((workload, Vec::new()));
+    }
+    let looks_like_a_file = path.extension().is_some() || name.contains('/');
+    let made = plimsoll_classics::parse(name).map_err(|error| {
+        if looks_like_a_file && !name.contains([',', ' ']) {
+            return Failure::usage(format!("read workload {name}: there is no such file"));
+        }
+        Failure::usage(error)
+            .hint("`plimsoll workloads` lists all with their settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
+    })?;
+    Ok((made, Vec::new()))
+}
+
+/// Reads a file by the language that its ending tells.
+fn read_file(path: &Path) -> Result<(Workload, Vec<String>), Failure> {
+    let text = read_text(path)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let about =
+        |error: plimsoll_classics::Error| Failure::usage(format!("{error} of {}", path.display()));
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("fio") => {
+            let job = fio::job(&stem, &text).map_err(about)?;
+            Ok((job.workload, job.notes))
+        }
+        Some("iolog") => Ok((fio::read_log(&stem, &text).map_err(about)?, Vec::new())),
+        _ => Ok((read_toml(path, &text)?, Vec::new())),
     }
 }
 
@@ -61,26 +109,30 @@ fn parse_scale(text: &str, factor: &str) -> Result<Scale, Failure> {
     }
 }
 
-fn read_workload(path: &Path) -> Result<Workload, Failure> {
-    let shown = path.display();
-    let facts = std::fs::metadata(path)
-        .map_err(|error| Failure::usage(format!("read workload {shown}: {error}")))?;
-    if facts.len() > WORKLOAD_MAX_BYTES {
-        return Err(Failure::usage(format!(
-            "read workload {shown}: it has {} bytes, more than any workload",
-            facts.len()
-        )));
+fn about(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("read workload {}: {error}", path.display()))
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let bytes = std::fs::metadata(path)
+        .map_err(|error| about(path, &error))?
+        .len();
+    if bytes > WORKLOAD_MAX_BYTES {
+        let text = format!("it has {bytes} bytes, more than any workload");
+        return Err(about(path, &text));
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("read workload {shown}: {error}")))?;
-    let file: WorkloadFile = toml::from_str(&text)
-        .map_err(|error| Failure::usage(format!("read workload {shown}: {error}")))?;
+    std::fs::read_to_string(path).map_err(|error| about(path, &error))
+}
+
+fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
+    let file: WorkloadFile = toml::from_str(text).map_err(|error| about(path, &error))?;
     if !FormatVersion::WORKLOAD.reads(file.format) {
-        return Err(Failure::usage(format!(
-            "read workload {shown}: its format is {} and this program reads up to {}",
+        let text = format!(
+            "its format is {} and this program reads up to {}",
             file.format,
             FormatVersion::WORKLOAD
-        )));
+        );
+        return Err(about(path, &text));
     }
     Ok(file.workload)
 }
@@ -91,6 +143,8 @@ pub(crate) enum TargetSpec {
     Directory(PathBuf),
     /// A new file; it is made for the run and removed after it.
     File(PathBuf),
+    /// A block device. Whether it may be destroyed is asked later.
+    Device(PathBuf),
     /// A stack by its name.
     Stack(String),
     /// Nothing: measures plimsoll itself.
@@ -102,7 +156,8 @@ pub(crate) enum TargetSpec {
 }
 
 impl TargetSpec {
-    /// Reads a directory, a file that does not exist yet, the name of a stack, `null` or `sim`.
+    /// Reads a directory, a file that does not exist yet, a block device, the name of a stack,
+    /// `null` or `sim`.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         match text {
             "null" => return Ok(TargetSpec::Null),
@@ -115,7 +170,8 @@ impl TargetSpec {
         let path = PathBuf::from(text);
         match std::fs::metadata(&path) {
             Ok(facts) if facts.is_dir() => Ok(TargetSpec::Directory(path)),
-            Ok(facts) => Err(refuse_existing(text, &facts)),
+            Ok(facts) if facts.file_type().is_block_device() => Ok(TargetSpec::Device(path)),
+            Ok(_) => Err(refuse_existing(text)),
             // A link that leads nowhere is something of the user's, too.
             Err(_) if path.is_symlink() => Err(Failure::usage(format!(
                 "use target '{text}': it is a symbolic link that leads nowhere"
@@ -124,19 +180,12 @@ impl TargetSpec {
                 Ok(TargetSpec::File(path))
             }
             Err(error) => Err(Failure::usage(format!("use target '{text}': {error}"))
-                .hint(format!("a target is a directory, a new file (written as ./name), or one of the stacks: {}", stack_names()))),
+                .hint(format!("a target is a directory, a new file (written as ./name), a block device, or one of the stacks: {}", stack_names()))),
         }
     }
 }
 
-fn refuse_existing(text: &str, facts: &std::fs::Metadata) -> Failure {
-    use std::os::unix::fs::FileTypeExt;
-    if facts.file_type().is_block_device() {
-        return Failure::usage(format!(
-            "use target '{text}': it is a block device, and writing to it would destroy what it holds"
-        ))
-        .hint("make a file system on it and give its mount point; devices themselves are not supported yet");
-    }
+fn refuse_existing(text: &str) -> Failure {
     Failure::usage(format!(
         "use target '{text}': it exists, and plimsoll only writes to files it made"
     ))

@@ -52,13 +52,13 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
         2,
         &["bad.toml", "line 2"],
     );
-    let newer = "format = \"1.9\"\n[workload.random]\nname = \"x\"\nread_share = 1.0\nblock_bytes = 4096\ndepth = 1\nfile_bytes = 4096\noffsets = \"uniform\"\ndirect = true\n";
+    let newer = crate::support::blocks("x", 4096, 1.0, true).replace("1.1", "1.9");
     std::fs::write(lab.path("new.toml"), newer).unwrap();
     refuses(
         &lab,
         &["run", "new.toml", &target],
         2,
-        &["new.toml", "1.9", "1.0"],
+        &["new.toml", "1.9", "1.1"],
     );
     refuses(
         &lab,
@@ -131,7 +131,7 @@ fn targets_that_must_not_or_cannot_be_written() {
 fn a_target_that_is_too_full_is_refused_before_anything_is_written() {
     let lab = Lab::new();
     let target = lab.directory("t");
-    let huge = "format = \"1.0\"\n[workload.random]\nname = \"huge\"\nread_share = 1.0\nblock_bytes = 4096\ndepth = 1\nfile_bytes = 900000000000000000\noffsets = \"uniform\"\ndirect = true\n";
+    let huge = crate::support::blocks("huge", 900_000_000_000_000_000, 1.0, true);
     std::fs::write(lab.path("huge.toml"), huge).unwrap();
     refuses(
         &lab,

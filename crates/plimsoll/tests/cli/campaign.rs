@@ -9,9 +9,7 @@ fn is_empty(folder: &str) -> bool {
 
 /// A workload small enough for a test: 8 MiB, buffered where direct I/O does not work.
 fn small(lab: &Lab, read_share: f64) -> String {
-    let text = format!(
-        "format = \"1.0\"\n[workload.random]\nname = \"small\"\nread_share = {read_share:.1}\nblock_bytes = 4096\ndepth = 4\nfile_bytes = 8388608\noffsets = \"uniform\"\ndirect = false\n"
-    );
+    let text = crate::support::blocks("small", 8 << 20, read_share, false);
     std::fs::write(lab.path("small.toml"), text).expect("a writable test directory");
     "small.toml".into()
 }

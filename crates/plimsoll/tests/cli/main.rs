@@ -3,5 +3,7 @@
 
 mod bad_input;
 mod campaign;
+mod classics;
+mod devices;
 mod exchange;
 mod support;

@@ -95,3 +95,32 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 pub(crate) fn skipped(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
 }
+
+/// A workload file: reads and writes of 4 KiB at depth 4.
+pub(crate) fn blocks(name: &str, bytes: u64, read_share: f64, direct: bool) -> String {
+    let turn =
+        |kind, weight| format!("{{ kind = \"{kind}\", bytes = 4096, weight = {weight:.1} }}");
+    format!(
+        "format = \"1.1\"\n[workload.blocks]\nname = \"{name}\"\n[[workload.blocks.groups]]\ndepth = 4\n\
+         direct = {direct}\nextent = {{ bytes = {bytes} }}\nmix = [{}, {}]\n",
+        turn("read", read_share),
+        turn("write", 1.0 - read_share),
+    )
+}
+
+/// Runs another program for a test and returns what it printed; `None` when it is missing or
+/// fails.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test is the user who starts the program"
+)]
+pub(crate) fn program(name: &str, args: &[&str]) -> Option<String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new(name)
+        .args(args)
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then(|| text(&output.stdout))
+}

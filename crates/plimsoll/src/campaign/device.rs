@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Block devices as targets: writing to one destroys what it holds, so it takes consent.
+
+use crate::failure::{Code, Failure, doing};
+use plimsoll_core::target::TargetFacts;
+use plimsoll_core::units;
+use plimsoll_lab::device::{self, DeviceFacts};
+use plimsoll_lab::host::LocalHost;
+use std::path::{Path, PathBuf};
+
+/// What the user allows to be destroyed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Consent {
+    /// Whether `--destroy` was given at all: devices that hold nothing may be written to.
+    pub(crate) given: bool,
+    /// Devices named again with `--destroy=DEVICE`: they may be written to whatever they hold.
+    pub(crate) named: Vec<PathBuf>,
+}
+
+impl Consent {
+    /// From the values of `--destroy`, empty where it came without one.
+    pub(crate) fn of(values: &[String]) -> Self {
+        let named = values.iter().filter(|value| !value.is_empty());
+        Consent {
+            given: !values.is_empty(),
+            named: named.map(PathBuf::from).collect(),
+        }
+    }
+
+    fn covers(&self, path: &Path, found: &DeviceFacts) -> Result<(), Failure> {
+        let shown = path.display();
+        if self.named.iter().any(|named| device::is_same(named, path)) {
+            return Ok(());
+        }
+        if !self.given {
+            return Err(Failure::usage(format!(
+                "use target '{shown}': it is a block device, and measuring on it destroys what it holds"
+            ))
+            .hint("add --destroy if nothing on it is needed"));
+        }
+        if found.holds.is_empty() {
+            return Ok(());
+        }
+        Err(
+            Failure::usage(format!("use target '{shown}': {}", found.holds.join("; "))).hint(
+                format!("if it may be destroyed all the same, name it again: --destroy={shown}"),
+            ),
+        )
+    }
+}
+
+/// Facts about a device that the user allows to be destroyed.
+pub(super) fn check(
+    path: &Path,
+    consent: &Consent,
+    host: &LocalHost,
+) -> Result<DeviceFacts, Failure> {
+    let found = facts(path, host)?;
+    consent.covers(path, &found)?;
+    Ok(found)
+}
+
+pub(super) fn facts(path: &Path, host: &LocalHost) -> Result<DeviceFacts, Failure> {
+    let what = format!("look at target '{}'", path.display());
+    device::device(path, host).map_err(doing(Code::Failed, what))
+}
+
+/// How it is made up, in one line.
+pub(super) fn description(found: &DeviceFacts) -> String {
+    let size = units::size(found.bytes as f64);
+    match &found.model {
+        Some(model) => format!("block device {model}, {size}"),
+        None => format!("block device, {size}"),
+    }
+}
+
+/// The same as facts about a target.
+pub(super) fn target_facts(found: &DeviceFacts) -> TargetFacts {
+    TargetFacts {
+        path: found.path.display().to_string(),
+        mount_point: String::new(),
+        mount_source: found.path.display().to_string(),
+        file_system: "none".into(),
+        mount_options: String::new(),
+        device: found.number.clone(),
+        size_bytes: found.bytes,
+        free_bytes: found.bytes,
+        direct_align_bytes: found.block_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_something_must_be_named_again() {
+        let found = |holds: &[&str]| DeviceFacts {
+            path: "/dev/null".into(),
+            number: "1:3".into(),
+            bytes: 1,
+            block_bytes: 512,
+            model: None,
+            holds: holds.iter().map(ToString::to_string).collect(),
+            in_use: false,
+        };
+        let path = Path::new("/dev/null");
+        let said = |values: &[&str], holds: &[&str]| {
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            let failure = Consent::of(&values).covers(path, &found(holds));
+            failure.map_err(|failure| failure.to_string())
+        };
+        assert!(said(&[], &[]).unwrap_err().contains("add --destroy"));
+        assert!(said(&[""], &[]).is_ok());
+        let error = said(&[""], &["it carries ext4"]).unwrap_err();
+        assert!(
+            error.contains("ext4") && error.contains("--destroy=/dev/null"),
+            "{error}"
+        );
+        // Another device that is named does not help, nor does what is no block device.
+        assert!(said(&["", "/dev/zero"], &["it carries ext4"]).is_err());
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll workloads`: what can be run by name, and what can be set.
+
+use crate::failure::{Failure, Outcome};
+use plimsoll_classics::{Known, Setting, Unit};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// List the workloads that are known by name, or the settings of one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll workloads
+  plimsoll workloads varmail
+  plimsoll run varmail,nfiles=50000,nthreads=32 /mnt/a
+  plimsoll run 'iozone -i 0 1 -t 4 -s 64m -r 4k -e' /mnt/a")]
+pub(super) struct Args {
+    /// Show the settings of this one.
+    name: Option<String>,
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let shown: Vec<&Known> = match &args.name {
+        Some(name) => vec![plimsoll_classics::find(name).map_err(Failure::usage)?],
+        None => plimsoll_classics::known().collect(),
+    };
+    if args.json {
+        let all: Vec<serde_json::Value> = shown.iter().map(|known| as_json(known)).collect();
+        super::print_json(&serde_json::Value::from(all));
+    } else if args.name.is_some() {
+        super::print(&details(shown[0]));
+    } else {
+        super::print(&list(&shown));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(known: &Known) -> serde_json::Value {
+    let setting = |setting: &Setting| {
+        serde_json::json!({ "name": setting.name, "default": setting.default,
+            "unit": unit(setting.unit), "help": setting.help })
+    };
+    let settings: Vec<serde_json::Value> = known.settings.iter().map(setting).collect();
+    serde_json::json!({ "name": known.name, "about": known.about, "settings": settings })
+}
+
+fn list(all: &[&Known]) -> String {
+    let width = all.iter().map(|known| known.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for known in all {
+        let _ = writeln!(text, "{:width$}  {}", known.name, known.about);
+    }
+    text.push_str(
+        "\nSettings of one: plimsoll workloads NAME. Also: models made by plimsoll fit (.toml), fio \
+         jobs (.fio),\nfilebench's language (.f), and the original programs: fio:FILE, \
+         bonnie++:ARGS, iozone:ARGS, filebench:FILE, cmd:COMMAND.",
+    );
+    text
+}
+
+fn details(known: &Known) -> String {
+    let mut text = format!("{}: {}\n\n", known.name, known.about);
+    let width = |of: fn(&Setting) -> usize| known.settings.iter().map(of).max().unwrap_or(0);
+    let (names, defaults) = (width(|s| s.name.len()), width(|s| s.default.len().max(1)));
+    for setting in known.settings {
+        let default = if setting.default.is_empty() {
+            "–"
+        } else {
+            setting.default
+        };
+        let _ = writeln!(
+            text,
+            "  {:names$}  {default:defaults$}  {} ({})",
+            setting.name,
+            setting.help,
+            unit(setting.unit)
+        );
+    }
+    let _ = write!(text, "\nExample: plimsoll run {}", known.name);
+    if let Some(setting) = known.settings.iter().find(|s| !s.default.is_empty()) {
+        let _ = write!(text, ",{}={}", setting.name, setting.default);
+    }
+    text.push_str(" TARGET");
+    text
+}
+
+fn unit(unit: Unit) -> String {
+    match unit {
+        Unit::Size(1) => "size in bytes, or with a unit such as 64MiB".into(),
+        Unit::Size(each) => format!(
+            "size in units of {}, or with a unit such as 64MiB",
+            plimsoll_core::units::size(each as f64)
+        ),
+        Unit::Count => "a whole number".into(),
+        Unit::Number => "a number".into(),
+        Unit::Time => "a time in seconds, or with a unit such as 500ms".into(),
+        Unit::Flag => "on or off".into(),
+        Unit::Text => "text".into(),
+    }
+}
