@@ -52,7 +52,7 @@ const SETTINGS: &[Setting] = &[
     setting(
         "f",
         Unit::Count,
-        "20",
+        "3",
         "size of the byte tests in MiB; 0: none",
     ),
     setting(
