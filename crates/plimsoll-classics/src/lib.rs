@@ -31,6 +31,7 @@ pub use words::Words;
 
 use plimsoll_core::event::{PhaseResult, TrialResult};
 use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::files::Over;
 use plimsoll_core::workload::series::Classic;
 
 /// A workload that is known by name.
@@ -107,6 +108,9 @@ pub fn find(name: &str) -> Result<&'static Known, Error> {
 pub fn tell(workload: &Workload, trial: &TrialResult) -> Option<String> {
     match workload {
         Workload::Series(series) => text(series.classic.as_ref()?, &trial.phases),
+        Workload::Files(files) if files.over == Over::Rotor => {
+            Some(filebench::summary(&trial.stats, trial.length))
+        }
         _ => None,
     }
 }

@@ -26,6 +26,8 @@ pub enum Unit {
     Size(u64),
     /// A whole number.
     Count,
+    /// A whole number; this one when the option stands alone.
+    CountOr(&'static str),
     /// A decimal number.
     Number,
     /// A time; a number without a unit counts seconds.
@@ -81,7 +83,7 @@ impl Settings {
         let wrong = |reason: String| Err(self.wrong(setting.name, value, &reason));
         match setting.unit {
             Unit::Size(each) => parse_size(value, each).map_or_else(wrong, |_| Ok(())),
-            Unit::Count => match value.parse::<u64>() {
+            Unit::Count | Unit::CountOr(_) => match value.parse::<u64>() {
                 Ok(_) => Ok(()),
                 Err(_) => wrong("it is a whole number".into()),
             },

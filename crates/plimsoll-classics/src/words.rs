@@ -62,9 +62,15 @@ fn shape(known: &Known, reason: String) -> Error {
     }
 }
 
-fn is_flag(known: &Known, name: &str) -> bool {
+/// The value of a setting that is named without one: of flags, of options that have such a value,
+/// and of settings that nobody knows, which are told as such later.
+fn alone<'a>(known: &Known, name: &str) -> Option<&'a str> {
     let found = known.settings.iter().find(|setting| setting.name == name);
-    found.is_some_and(|setting| setting.unit == Unit::Flag)
+    match found.map(|setting| setting.unit) {
+        None | Some(Unit::Flag) => Some("on"),
+        Some(Unit::CountOr(value)) => Some(value),
+        Some(_) => None,
+    }
 }
 
 fn listed(known: &Known, list: &str) -> Result<Vec<(String, String)>, Error> {
@@ -73,16 +79,15 @@ fn listed(known: &Known, list: &str) -> Result<Vec<(String, String)>, Error> {
         let item = item.trim();
         match item.split_once('=') {
             Some((key, value)) => given.push((key.into(), value.into())),
-            // A setting that nobody knows is told as such later.
-            None if is_flag(known, item) || !is_known(known, item) => {
-                given.push((item.into(), "on".into()));
-            }
-            None => {
-                return Err(shape(
-                    known,
-                    format!("'{item}' needs a value: {item}=VALUE"),
-                ));
-            }
+            None => match alone(known, item) {
+                Some(value) => given.push((item.into(), value.into())),
+                None => {
+                    return Err(shape(
+                        known,
+                        format!("'{item}' needs a value: {item}=VALUE"),
+                    ));
+                }
+            },
         }
     }
     Ok(given)
@@ -92,38 +97,63 @@ fn is_known(known: &Known, name: &str) -> bool {
     known.settings.iter().any(|setting| setting.name == name)
 }
 
+/// The option that values belong to.
+enum Open {
+    /// It must still get one.
+    Empty(String),
+    /// It has the one that stands for none; a value replaces it.
+    Alone(String),
+    /// It has one, and may get more.
+    Filled(String),
+}
+
 fn options(known: &Known, rest: &str) -> Result<Vec<(String, String)>, Error> {
     let mut given: Vec<(String, String)> = Vec::new();
-    // The option that values belong to, and whether it still has none.
-    let mut open: Option<(String, bool)> = None;
-    let missing = |open: &Option<(String, bool)>| match open {
-        Some((name, true)) => Err(shape(known, format!("option -{name} needs a value"))),
+    let mut open: Option<Open> = None;
+    let closed = |open: Option<Open>| match open {
+        Some(Open::Empty(name)) => Err(shape(known, format!("option -{name} needs a value"))),
         _ => Ok(()),
     };
     for word in rest.split_whitespace() {
         let option = word.trim_start_matches('-');
-        let is_option = word.starts_with('-') && option.parse::<f64>().is_err();
-        let is_option = is_option || is_known(known, option) && word.starts_with('-');
+        let dashed = word.starts_with('-');
+        let is_option = dashed && (option.parse::<f64>().is_err() || is_known(known, option));
         if let Some((key, value)) = option.split_once('=') {
-            missing(&open)?;
+            closed(open.take())?;
             given.push((key.into(), value.into()));
-            open = None;
         } else if is_option {
-            missing(&open)?;
-            open = Some((option.into(), true));
-            if is_flag(known, option) || !is_known(known, option) {
-                given.push((option.into(), "on".into()));
-                open = None;
-            }
-        } else if let Some((name, needs)) = &mut open {
-            given.push((name.clone(), word.into()));
-            *needs = false;
+            closed(open.take())?;
+            open = Some(match alone(known, option) {
+                None => Open::Empty(option.into()),
+                Some(value) => {
+                    given.push((option.into(), value.into()));
+                    Open::Alone(option.into())
+                }
+            });
         } else {
-            return Err(shape(known, format!("'{word}' belongs to no option")));
+            open = Some(take_value(known, &mut given, open.take(), word)?);
         }
     }
-    missing(&open)?;
+    closed(open)?;
     Ok(given)
+}
+
+fn take_value(
+    known: &Known,
+    given: &mut Vec<(String, String)>,
+    open: Option<Open>,
+    word: &str,
+) -> Result<Open, Error> {
+    let name = match open {
+        Some(Open::Empty(name) | Open::Filled(name)) => name,
+        Some(Open::Alone(name)) if alone(known, &name) != Some("on") => {
+            given.pop();
+            name
+        }
+        _ => return Err(shape(known, format!("'{word}' belongs to no option"))),
+    };
+    given.push((name.clone(), word.into()));
+    Ok(Open::Filled(name))
 }
 
 #[cfg(test)]
@@ -162,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn an_option_may_stand_alone_or_with_a_value() {
+        for (text, expect) in [
+            ("bonnie++ -f -s 64", &[("f", "0"), ("s", "64")]),
+            ("bonnie++ -f 2 -s 64", &[("f", "2"), ("s", "64")]),
+            ("bonnie++,f,s=64", &[("f", "0"), ("s", "64")]),
+        ] {
+            assert_eq!(given(text), pairs(expect), "{text}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, expect) in [
             ("randraed,bs=8k", "did you mean 'randread'"),
@@ -169,6 +210,7 @@ mod tests {
             ("randread -bs -direct", "-bs needs a value"),
             ("randread -bs", "-bs needs a value"),
             ("randread 7", "'7' belongs to no option"),
+            ("randread -direct 7", "'7' belongs to no option"),
         ] {
             let error = Words::parse(text).unwrap_err().to_string();
             assert!(error.contains(expect), "{text}: {error}");

@@ -51,7 +51,7 @@ const SETTINGS: &[Setting] = &[
     ),
     setting(
         "f",
-        Unit::Count,
+        Unit::CountOr("0"),
         "3",
         "size of the byte tests in MiB; 0: none",
     ),

@@ -65,10 +65,14 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
 }
 
 fn description(entry: &Entry) -> String {
-    let length = units::clock_duration(entry.length);
+    let length = if entry.workload.ends_by_itself() {
+        "until the work is done".into()
+    } else {
+        format!("{} per trial", units::clock_duration(entry.length))
+    };
     match &entry.workload {
         Workload::Model(model) => format!(
-            "Open loop: the model “{}” fitted from {} ({}), rates ×{}, {length} per trial.",
+            "Open loop: the model “{}” fitted from {} ({}), rates ×{}, {length}.",
             model.name,
             model.source.recording,
             model.source.disk,
@@ -76,7 +80,7 @@ fn description(entry: &Entry) -> String {
         ),
         Workload::Blocks(blocks) => {
             let groups: Vec<String> = blocks.groups.iter().map(group).collect();
-            format!("{}; {length} per trial.", groups.join("; "))
+            format!("{}; {length}.", groups.join("; "))
         }
         Workload::Files(files) => {
             let groups = files.groups.iter().map(|group| {
@@ -85,7 +89,7 @@ fn description(entry: &Entry) -> String {
             });
             let entries: u64 = files.sets.iter().map(|set| u64::from(set.entries)).sum();
             format!(
-                "Closed loop: {} on {entries} files, {length} per trial.",
+                "Closed loop: {} on {entries} files, {length}.",
                 groups.collect::<Vec<_>>().join(", ")
             )
         }

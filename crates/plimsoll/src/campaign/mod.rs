@@ -38,8 +38,8 @@ pub(crate) struct Settings {
     pub(crate) seed: Seed,
     pub(crate) policy: Policy,
     pub(crate) blocks: u32,
-    /// Length of the measured part of each trial.
-    pub(crate) length: Nanos,
+    /// Length of the measured part of each trial, where the user says.
+    pub(crate) length: Option<Nanos>,
     pub(crate) warmup: Nanos,
     /// Play whole recordings instead of slices.
     pub(crate) whole: bool,

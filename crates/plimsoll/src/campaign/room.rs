@@ -65,6 +65,7 @@ mod tests {
             workload: plimsoll_classics::workload(name, &[]).unwrap(),
             scale: None,
             notes: Vec::new(),
+            length: None,
         };
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);
         assert_eq!(file, 1 << 30);

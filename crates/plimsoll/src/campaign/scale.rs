@@ -14,6 +14,10 @@ use plimsoll_core::workload::blocks::Blocks;
 use plimsoll_engine::RunOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Length of the measured part when nobody says: long enough for some thousand operations.
+const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// Longest time for work that ends by itself.
+const LENGTH_MAX: Nanos = Nanos(7 * 86_400 * Nanos::SECOND.0);
 /// Length of the capacity probe of each system: long enough for a steady rate on a cold queue.
 const PROBE: Nanos = Nanos(2_000_000_000);
 /// Operations in flight during the probe: a busy disk queue.
@@ -31,6 +35,8 @@ pub(crate) struct Asked {
     pub(crate) scale: Option<f64>,
     /// Where it differs from what its text says, one sentence each.
     pub(crate) notes: Vec<String>,
+    /// How long it asks to be run, where the user does not say.
+    pub(crate) length: Option<Nanos>,
 }
 
 /// Resolves what was asked; notes say how a factor was found.
@@ -51,7 +57,7 @@ pub(crate) fn entries(
         let entry = Entry {
             label: label(one.workload.name(), scale),
             scale,
-            length: length(&one.workload, settings),
+            length: length(one, settings),
             workload: one.workload.clone(),
         };
         let taken = entries.iter().any(|other| other.label == entry.label);
@@ -86,12 +92,14 @@ pub(crate) fn label_of(asked: &Asked) -> String {
     }
 }
 
-fn length(workload: &Workload, settings: &Settings) -> Nanos {
-    match workload {
+fn length(asked: &Asked, settings: &Settings) -> Nanos {
+    let wanted = settings.length.or(asked.length).unwrap_or(LENGTH);
+    match &asked.workload {
         Workload::Model(model) if settings.whole => model.length(),
         // Slices are whole seconds.
-        Workload::Model(_) => Nanos((settings.length.0 / Nanos::SECOND.0).max(1) * Nanos::SECOND.0),
-        _ => settings.length,
+        Workload::Model(_) => Nanos((wanted.0 / Nanos::SECOND.0).max(1) * Nanos::SECOND.0),
+        workload if workload.ends_by_itself() => settings.length.unwrap_or(LENGTH_MAX),
+        _ => wanted,
     }
 }
 

@@ -14,15 +14,18 @@ use plimsoll_engine::EngineChoice;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+/// Shorter runs say nothing.
+const LENGTH_MIN: Nanos = Nanos(100_000_000);
 /// Seconds a trial costs besides its measured part, for the estimate before the first one.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
 
 /// How long, from which seed, with which engine.
 #[derive(Debug, clap::Args)]
 pub(super) struct Timing {
-    /// Length of the measured part of each trial.
-    #[arg(long = "for", id = "length", default_value = "10s", value_parser = units::parse_duration, value_name = "TIME")]
-    length: Nanos,
+    /// Length of the measured part of each trial (default: 10 s, or what the workload file says;
+    /// work that ends by itself needs none).
+    #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Option<Nanos>,
     /// Time before the measured part, for workloads that run as fast as they can.
     #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME")]
     warmup: Nanos,
@@ -150,15 +153,15 @@ fn asked(text: &str) -> Result<Asked, Failure> {
         workload: spec.workload,
         scale,
         notes: spec.notes,
+        length: spec.length,
     })
 }
 
 fn settings(job: &Measure<'_>) -> Result<Settings, Failure> {
     let timing = job.timing;
-    if timing.length < Nanos(100_000_000) {
+    if let Some(length) = timing.length.filter(|length| *length < LENGTH_MIN) {
         return Err(Failure::usage(format!(
-            "run for {}: the shortest run is 100 ms",
-            timing.length
+            "run for {length}: the shortest run is 100 ms"
         )));
     }
     let drawn = || {
@@ -213,14 +216,22 @@ fn announcement(manifest: &Manifest, folder: &Path) -> String {
         .iter()
         .map(|e| e.length.0 + OVERHEAD.0)
         .sum();
-    let total = Nanos(lengths * (manifest.arms.len() as u64) * u64::from(manifest.blocks));
+    let total = Nanos(lengths.saturating_mul(trials as u64 / manifest.entries.len().max(1) as u64));
     let plural = |n: usize| if n == 1 { "" } else { "s" };
+    let open_end = manifest
+        .entries
+        .iter()
+        .any(|entry| entry.workload.ends_by_itself());
+    let lasts = if open_end {
+        "as long as the work takes".into()
+    } else {
+        format!("about {}", units::clock_duration(total))
+    };
     format!(
-        "{trials} trial{} in {} block{}, about {}; seed {}; recorded in {}",
+        "{trials} trial{} in {} block{}, {lasts}; seed {}; recorded in {}",
         plural(trials),
         manifest.blocks,
         plural(manifest.blocks as usize),
-        units::clock_duration(total),
         manifest.seed,
         folder.display()
     )
@@ -241,8 +252,8 @@ fn show_plan(job: &Measure<'_>, arms: &Arms, asked: &[Asked], settings: &Setting
     for line in intentions {
         let _ = writeln!(text, "  {line}");
     }
-    let (n, length, seed) = (order.len(), settings.length, settings.seed);
-    let _ = writeln!(text, "then run {n} trials of {length} (seed {seed}):");
+    let (n, seed) = (order.len(), settings.seed);
+    let _ = writeln!(text, "then run {n} trials (seed {seed}):");
     for trial in order {
         let _ = writeln!(
             text,

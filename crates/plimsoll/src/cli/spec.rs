@@ -2,8 +2,9 @@
 //! What people write for a workload and a target, and what is meant by it.
 
 use crate::failure::Failure;
-use plimsoll_classics::{fio, originals};
+use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
+use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_lab::stacks;
 use std::os::unix::fs::FileTypeExt;
@@ -19,6 +20,25 @@ pub(crate) struct WorkloadSpec {
     pub(crate) scale: Scale,
     /// Where it differs from what its text says, one sentence each.
     pub(crate) notes: Vec<String>,
+    /// How long it asks to be run.
+    pub(crate) length: Option<Nanos>,
+}
+
+/// A workload made from words or a file.
+struct Made {
+    workload: Workload,
+    notes: Vec<String>,
+    length: Option<Nanos>,
+}
+
+impl From<Workload> for Made {
+    fn from(workload: Workload) -> Self {
+        Made {
+            workload,
+            notes: Vec::new(),
+            length: None,
+        }
+    }
 }
 
 /// The factor on the rates of a model.
@@ -42,7 +62,11 @@ impl WorkloadSpec {
             }
             _ => (text, None),
         };
-        let (workload, notes) = read_or_make(name)?;
+        let Made {
+            workload,
+            notes,
+            length,
+        } = read_or_make(name)?;
         if scale.is_some() && !matches!(workload, Workload::Model(_)) {
             return Err(Failure::usage(format!(
                 "use '{text}': only a fitted model has rates to multiply; '{name}' runs as fast as the storage lets it"
@@ -52,12 +76,13 @@ impl WorkloadSpec {
             workload,
             scale: scale.unwrap_or(Scale::Fixed(1.0)),
             notes,
+            length,
         })
     }
 }
 
 /// A file is read, a program before a colon is run itself, anything else is known by name.
-fn read_or_make(name: &str) -> Result<(Workload, Vec<String>), Failure> {
+fn read_or_make(name: &str) -> Result<Made, Failure> {
     let path = Path::new(name);
     if path.is_file() {
         return read_file(path);
@@ -68,7 +93,7 @@ fn read_or_make(name: &str) -> Result<(Workload, Vec<String>), Failure> {
             .any(|(known, _)| *known == prefix)
     {
         let workload = originals::workload(prefix, rest).map_err(Failure::usage)?;
-        return Ok((workload, Vec::new()));
+        return Ok(workload.into());
     }
     let looks_like_a_file = path.extension().is_some() || name.contains('/');
     let made = plimsoll_classics::parse(name).map_err(|error| {
@@ -78,11 +103,11 @@ fn read_or_make(name: &str) -> Result<(Workload, Vec<String>), Failure> {
         Failure::usage(error)
             .hint("`plimsoll workloads` lists all with their settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
     })?;
-    Ok((made, Vec::new()))
+    Ok(made.into())
 }
 
 /// Reads a file by the language that its ending tells.
-fn read_file(path: &Path) -> Result<(Workload, Vec<String>), Failure> {
+fn read_file(path: &Path) -> Result<Made, Failure> {
     let text = read_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let about =
@@ -90,10 +115,21 @@ fn read_file(path: &Path) -> Result<(Workload, Vec<String>), Failure> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("fio") => {
             let job = fio::job(&stem, &text).map_err(about)?;
-            Ok((job.workload, job.notes))
+            Ok(Made {
+                notes: job.notes,
+                ..job.workload.into()
+            })
         }
-        Some("iolog") => Ok((fio::read_log(&stem, &text).map_err(about)?, Vec::new())),
-        _ => Ok((read_toml(path, &text)?, Vec::new())),
+        Some("f") => {
+            let mut script = filebench::parse(&text).map_err(about)?;
+            script.workload.rename(stem.into_owned());
+            Ok(Made {
+                length: script.length,
+                ..script.workload.into()
+            })
+        }
+        Some("iolog") => Ok(fio::read_log(&stem, &text).map_err(about)?.into()),
+        _ => Ok(read_toml(path, &text)?.into()),
     }
 }
 

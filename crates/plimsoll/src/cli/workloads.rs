@@ -94,6 +94,7 @@ fn unit(unit: Unit) -> String {
             plimsoll_core::units::size(each as f64)
         ),
         Unit::Count => "a whole number".into(),
+        Unit::CountOr(alone) => format!("a whole number; alone: {alone}"),
         Unit::Number => "a number".into(),
         Unit::Time => "a time in seconds, or with a unit such as 500ms".into(),
         Unit::Flag => "on or off".into(),

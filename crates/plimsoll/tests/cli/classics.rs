@@ -6,13 +6,13 @@ use crate::support::{Lab, text};
 /// Every workload by name, what to run of it in a moment, and what its own text must contain
 /// (nothing: it has none).
 const CLASSICS: &[(&str, &[&str])] = &[
-    ("varmail,nfiles=50,nthreads=2", &["IO Summary:"]),
-    ("webserver,nfiles=50,nthreads=2", &["IO Summary:"]),
+    ("varmail,nfiles=300,nthreads=2", &["IO Summary:"]),
+    ("webserver,nfiles=300,nthreads=2", &["IO Summary:"]),
     (
-        "fileserver,nfiles=50,nthreads=2,meandirwidth=5",
+        "fileserver,nfiles=300,nthreads=2,meandirwidth=5",
         &["IO Summary:"],
     ),
-    ("webproxy,nfiles=50,nthreads=2", &["IO Summary:"]),
+    ("webproxy,nfiles=300,nthreads=2", &["IO Summary:"]),
     ("randomread,filesize=4m", &["IO Summary:"]),
     ("bonnie++ -s 2 -n 1 -r 0 -f", &["2.00", "1.98"]),
     (
