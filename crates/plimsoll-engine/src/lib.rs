@@ -54,4 +54,6 @@ pub use prepare::{Place, Prepared, prepare};
 pub use run::{Outcome, RunOptions};
 pub use sim::{Law, SimDisk};
 pub use trace::{TracedOp, trace_ops};
-pub use verify::{Fault, Finding, VerifyOptions, VerifyReport, verify, verify_engine};
+pub use verify::{
+    Checked, Fault, Finding, Ledger, VerifyOptions, VerifyReport, read_back, verify, verify_engine,
+};

@@ -8,7 +8,7 @@ use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::rng::Rng;
 use plimsoll_core::units::Nanos;
 
-use super::stamp::{Found, SECTOR_BYTES, read_sector, stamp_block};
+use super::stamp::{Found, SECTOR_BYTES, Stamp, read_sector, stamp_block};
 use super::{Fault, Finding, VerifyOptions, VerifyReport};
 use crate::error::Error;
 use crate::source::{Next, Source};
@@ -208,7 +208,13 @@ impl Source for Verifier {
         let version = self.next_version;
         self.next_version += 1;
         self.writing[slot as usize] = version;
-        stamp_block(bytes, self.run, request.offset, version);
+        let first = Stamp {
+            run: self.run,
+            target: 0,
+            offset: request.offset,
+            version,
+        };
+        stamp_block(bytes, first);
     }
 
     fn check(&mut self, _slot: u32, sample: &Sample, buffer: &[u8]) {

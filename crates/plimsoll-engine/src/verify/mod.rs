@@ -11,6 +11,8 @@
 //! Speed is not measured, and a target that lies only after a power cut is not found out.
 
 mod check;
+mod checked;
+mod ledger;
 mod stamp;
 
 use std::fs::OpenOptions;
@@ -30,6 +32,8 @@ use crate::layout;
 use crate::recorder::Recorder;
 use crate::sys::clock::HostClock;
 use check::Verifier;
+pub use checked::{Checked, read_back};
+pub use ledger::Ledger;
 
 /// Name of the file that is written in the directory and removed afterwards.
 const VERIFY_FILE: &str = "plimsoll.verify";

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Verification of what a workload itself writes: while it runs, or when it has ended.
+//!
+//! [`Checked`] wraps the source of a worker: every write of whole blocks is stamped and entered in
+//! the [`Ledger`] of its target, and, when that is wanted, every read is held against it. Afterwards
+//! [`read_back`] reads every block that was written. Stamping and checking take processor time, so
+//! a verified run is not a measured one.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_core::event::WorkerResult;
+use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::units::Nanos;
+
+use super::ledger::{Before, Ledger};
+use super::{TIME_MAX, VerifyReport};
+use crate::clock::Clock;
+use crate::drive::{Limits, drive};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::recorder::Recorder;
+use crate::source::{Next, Source};
+use crate::sys::clock::HostClock;
+
+/// What a slot is doing, as far as the ledger is concerned.
+#[derive(Debug, Default)]
+struct Slot {
+    blocks: Range<usize>,
+    /// Version that is being written; 0: none.
+    writing: u64,
+    /// What was known of the blocks that are being read.
+    known: Vec<Before>,
+}
+
+/// A source whose writes are stamped and whose reads may be checked.
+#[derive(Debug)]
+pub struct Checked<S> {
+    inner: S,
+    ledger: Arc<Ledger>,
+    check_reads: bool,
+    slots: Vec<Slot>,
+}
+
+impl<S: Source> Checked<S> {
+    /// `inner`, for an engine of `slots` slots that moves data, with its writes entered in
+    /// `ledger`; with `check_reads`, its reads are checked while it runs.
+    #[must_use]
+    pub fn new(inner: S, ledger: Arc<Ledger>, slots: u32, check_reads: bool) -> Self {
+        Checked {
+            inner,
+            ledger,
+            check_reads,
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+        }
+    }
+
+    /// The source that was wrapped.
+    #[must_use]
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    fn begin_read(&mut self, slot: u32, request: &Request) {
+        let slot = &mut self.slots[slot as usize];
+        match self.ledger.blocks_of(request.offset, request.len) {
+            Some(blocks) if self.check_reads => {
+                self.ledger.before(blocks.clone(), &mut slot.known);
+                slot.blocks = blocks;
+            }
+            _ => slot.known.clear(),
+        }
+    }
+}
+
+impl<S> Checked<S> {
+    fn begin_unknown(&mut self, slot: u32, request: &Request) {
+        let state = &mut self.slots[slot as usize];
+        state.blocks = self.ledger.touched_by(request.offset, request.len);
+        state.writing = self.ledger.begin_unknown(state.blocks.clone());
+    }
+}
+
+impl<S: Source> Source for Checked<S> {
+    const CHECKS: bool = true;
+
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+        let next = self.inner.next(now, slot)?;
+        if let Next::Request(request) = &next {
+            match request.kind {
+                // The earliest moment at which it may be carried out: what is known can only grow.
+                Kind::Read => self.begin_read(slot, request),
+                Kind::Discard => self.begin_unknown(slot, request),
+                _ => {}
+            }
+        }
+        Ok(next)
+    }
+
+    fn fill(&mut self, slot: u32, request: &Request, bytes: &mut [u8]) {
+        let blocks = self.ledger.blocks_of(request.offset, request.len);
+        // Where an append goes is not known; it lies behind what is watched.
+        let is_write = request.kind == Kind::Write;
+        if let (Some(blocks), true) = (blocks, is_write) {
+            let state = &mut self.slots[slot as usize];
+            let offset = request.offset;
+            state.writing = self.ledger.begin_write(blocks.clone(), offset, bytes);
+            state.blocks = blocks;
+            return;
+        }
+        if is_write {
+            self.begin_unknown(slot, request);
+        }
+        self.inner.fill(slot, request, bytes);
+    }
+
+    fn handed_over(&mut self, request: &Request, at: Nanos) {
+        self.inner.handed_over(request, at);
+    }
+
+    fn check(&mut self, slot: u32, sample: &Sample, buffer: &[u8]) {
+        let state = &self.slots[slot as usize];
+        let is_read = sample.request.kind == Kind::Read && sample.result.is_ok();
+        if is_read && !state.known.is_empty() {
+            let bytes = &buffer[..sample.request.len as usize];
+            self.ledger.check(state.blocks.start, &state.known, bytes);
+        }
+        self.inner.check(slot, sample, buffer);
+    }
+
+    fn completed(&mut self, slot: u32, sample: &Sample) {
+        let state = &mut self.slots[slot as usize];
+        let ok = sample.result.is_ok();
+        match std::mem::take(&mut state.writing) {
+            0 if ok => {}
+            0 => self.ledger.failed(),
+            version => self.ledger.end_write(state.blocks.clone(), version, ok),
+        }
+        self.inner.completed(slot, sample);
+    }
+
+    fn goes_on(&self, slot: u32) -> bool {
+        self.inner.goes_on(slot)
+    }
+
+    fn is_counted(&self, slot: u32) -> bool {
+        self.inner.is_counted(slot)
+    }
+
+    fn worker_of(&self, slot: u32) -> u32 {
+        self.inner.worker_of(slot)
+    }
+
+    fn workers(&self) -> Option<Vec<WorkerResult>> {
+        self.inner.workers()
+    }
+
+    fn left_before(&mut self, time: Nanos) -> u64 {
+        self.inner.left_before(time)
+    }
+}
+
+/// A sync, then a read of every block that was written.
+struct Sweep {
+    block_bytes: u32,
+    /// What is to be read, last first.
+    blocks: Vec<u64>,
+    stage: Stage,
+    in_flight: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Sync,
+    Syncing,
+    Reading,
+}
+
+impl Source for Sweep {
+    fn next(&mut self, now: Nanos, _: u32) -> Result<Next, Error> {
+        if self.stage == Stage::Syncing {
+            return Ok(Next::Wait);
+        }
+        let is_sync = self.stage == Stage::Sync;
+        let block = if is_sync { Some(0) } else { self.blocks.pop() };
+        let Some(block) = block else {
+            return Ok(Next::End);
+        };
+        if is_sync {
+            self.stage = Stage::Syncing;
+        }
+        self.in_flight += 1;
+        Ok(Next::Request(Request {
+            kind: if is_sync { Kind::Fsync } else { Kind::Read },
+            file: 0,
+            offset: block * u64::from(self.block_bytes),
+            len: if is_sync { 0 } else { self.block_bytes },
+            intended_at: now,
+        }))
+    }
+
+    fn completed(&mut self, _: u32, sample: &Sample) {
+        self.in_flight -= 1;
+        if sample.request.kind == Kind::Fsync {
+            self.stage = Stage::Reading;
+        }
+    }
+}
+
+/// Makes everything durable, then reads every block that `ledger` knows to be written, with an
+/// engine on its target whose buffers hold a block. No writer may be at work any more. The report
+/// is of everything in the ledger, also of what was found while the workload ran.
+///
+/// # Errors
+/// When the engine breaks or the first 100 operations all fail. Bad blocks are not an error but in
+/// the report.
+pub fn read_back(
+    engine: &mut dyn Engine,
+    ledger: &Arc<Ledger>,
+    stop: &AtomicBool,
+) -> Result<VerifyReport, Error> {
+    let mut blocks: Vec<u64> = ledger.written_blocks().collect();
+    blocks.reverse();
+    let bytes = blocks.len() as u64 * u64::from(ledger.block_bytes());
+    let sweep = Sweep {
+        block_bytes: ledger.block_bytes(),
+        blocks,
+        stage: Stage::Sync,
+        in_flight: 0,
+    };
+    let mut source = Checked::new(sweep, Arc::clone(ledger), engine.slots(), true);
+    let clock = HostClock::start();
+    let mut recorder = Recorder::new(Nanos::MAX, ());
+    // Slower than 10 MB/s is a hang.
+    let limits = Limits::real(clock.now() + TIME_MAX + Nanos(bytes.saturating_mul(100)));
+    let end = drive(engine, &clock, &mut source, &mut recorder, limits, stop)?;
+    let sweep = source.into_inner();
+    let is_whole = sweep.blocks.is_empty() && sweep.in_flight == 0;
+    Ok(VerifyReport {
+        engine: engine.describe(),
+        interrupted: end.interrupted || !is_whole,
+        ..ledger.report()
+    })
+}
