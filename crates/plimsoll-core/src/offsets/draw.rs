@@ -40,7 +40,11 @@ pub struct Draw {
 
 #[derive(Debug, Clone)]
 enum Way {
-    Uniform,
+    /// For operations of `size` bytes, as the one before was: a division less for each.
+    Uniform {
+        size: u64,
+        blocks: u64,
+    },
     /// Bytes from the start of the region.
     Sequential(u64),
     /// Where the operation before began, from the start of the region.
@@ -101,7 +105,10 @@ impl Draw {
     ) -> Self {
         let blocks = region.blocks();
         let way = match offsets {
-            Offsets::Uniform => Way::Uniform,
+            Offsets::Uniform => Way::Uniform {
+                size: region.grain_bytes.max(1),
+                blocks,
+            },
             Offsets::Sequential => Way::Sequential(0),
             Offsets::Backward => Way::Backward(0),
             Offsets::Runs { blocks } => Way::Runs {
@@ -163,7 +170,15 @@ impl Draw {
         let size = u64::from(size.max(1));
         let bytes = self.region.bytes;
         let from_start = match &mut self.way {
-            Way::Uniform => rng.below((bytes / size).max(1)) * size,
+            Way::Uniform {
+                size: before,
+                blocks,
+            } => {
+                if size != *before {
+                    (*before, *blocks) = (size, (bytes / size).max(1));
+                }
+                rng.below(*blocks) * size
+            }
             Way::Sequential(cursor) => {
                 let at = if *cursor + size > bytes { 0 } else { *cursor };
                 *cursor = at + size;

@@ -7,7 +7,7 @@ mod pace;
 mod source;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_core::offsets::Region as Bounds;
 use plimsoll_core::rng::Seed;
@@ -34,6 +34,12 @@ impl Common {
             stonewall: stonewall.then(AtomicBool::default),
             tickets: blocks.groups.iter().map(|_| AtomicU64::new(0)).collect(),
         })
+    }
+
+    /// Whether a worker has done its work, and that stops the counting.
+    fn is_walled(&self) -> bool {
+        let wall = self.stonewall.as_ref();
+        wall.is_some_and(|wall| wall.load(Ordering::Relaxed))
     }
 }
 

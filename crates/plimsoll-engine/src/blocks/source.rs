@@ -109,6 +109,8 @@ struct Remaining {
     together: Option<u64>,
     group: usize,
     common: Arc<Common>,
+    /// Whether another worker's end may stop the counting.
+    has_wall: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +180,7 @@ impl BlockSource {
                     _ => None,
                 },
                 group: post.group_number,
+                has_wall: post.common.stonewall.is_some(),
                 common: Arc::clone(&post.common),
             },
             syncs: group.syncs,
@@ -210,6 +213,7 @@ impl BlockSource {
     }
 
     /// The operation that follows the one before in the same turn.
+    #[inline(never)]
     fn go_on(&mut self, slot: u32) -> Request {
         let state = &mut self.slots[slot as usize];
         let kind = match std::mem::replace(&mut state.then, Then::Nothing) {
@@ -223,7 +227,7 @@ impl BlockSource {
         self.request(kind, slot, at)
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, now: Nanos, slot: u32) -> Begin {
         if self.work.turns == 0 || self.is_walled() {
             return Begin::Over;
@@ -271,13 +275,11 @@ impl BlockSource {
     /// Whether another worker's end has stopped this one's counting.
     #[inline]
     fn is_walled(&self) -> bool {
-        match &self.work.common.stonewall {
-            Some(wall) => self.stage == Stage::Turns && wall.load(Ordering::Relaxed),
-            None => false,
-        }
+        self.work.has_wall && self.stage == Stage::Turns && self.work.common.is_walled()
     }
 
     /// What to do when no turn can begin and none is in flight.
+    #[cold]
     fn wind_up(&mut self, slot: u32) -> Next {
         if self.stage == Stage::Turns {
             if self.work.turns == 0
@@ -322,9 +324,7 @@ impl BlockSource {
 
     /// Whether there is work left that later phases count on.
     fn is_cut_short(&self) -> bool {
-        let walled = &self.work.common.stonewall;
-        let walled = walled.as_ref().is_some_and(|w| w.load(Ordering::Relaxed));
-        walled && self.work.turns > 0 && self.work.turns < u64::MAX
+        self.work.common.is_walled() && self.work.turns > 0 && self.work.turns < u64::MAX
     }
 
     fn count_end(&mut self, sample: &Sample) {
@@ -447,8 +447,18 @@ impl Pacing {
     }
 
     /// When the next turn is due, for a slot that is free since `free_since`.
-    #[inline]
+    #[inline(always)]
     fn due(&mut self, now: Nanos, end: Nanos, free_since: Nanos) -> Due {
+        match self {
+            // A closed loop begins nothing after the end, however long ago it was free to.
+            Pacing::AtOnce if now >= end => Due::Never,
+            Pacing::AtOnce if free_since <= now => Due::At(free_since),
+            _ => self.due_at_instant(now, end, free_since),
+        }
+    }
+
+    #[inline(never)]
+    fn due_at_instant(&mut self, now: Nanos, end: Nanos, free_since: Nanos) -> Due {
         let until = |at: Nanos| {
             if at >= end {
                 Due::Never
@@ -459,8 +469,6 @@ impl Pacing {
             }
         };
         match self {
-            // A closed loop begins nothing after the end, however long ago it was free to.
-            Pacing::AtOnce if now >= end => Due::Never,
             Pacing::AtOnce => until(free_since),
             Pacing::Thinking { .. } if now >= end => Due::Never,
             Pacing::Thinking { ready, .. } => match ready.peek() {
@@ -521,7 +529,7 @@ impl Pacing {
 }
 
 impl Source for BlockSource {
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
         if self.slots[slot as usize].then != Then::Nothing {
             return Ok(Next::Request(self.go_on(slot)));
@@ -554,7 +562,7 @@ impl Source for BlockSource {
         self.slots[slot as usize].then != Then::Nothing
     }
 
-    #[inline]
+    #[inline(always)]
     fn completed(&mut self, slot: u32, sample: &Sample) {
         let state = &mut self.slots[slot as usize];
         state.free_since = sample.completed_at;

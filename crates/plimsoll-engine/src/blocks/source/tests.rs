@@ -1,2 +1,309 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker does.
+//! What a worker does, step by step: no engine, no clock.
+
+use plimsoll_core::offsets::Offsets;
+use plimsoll_core::workload::Blocks;
+use plimsoll_core::workload::blocks::{Extent, Group, Region};
+
+use super::*;
+
+const KIB4: u32 = 4096;
+
+fn sources(group: &Group, stonewall: bool) -> Vec<BlockSource> {
+    let blocks = Blocks {
+        name: "test".into(),
+        groups: vec![group.clone()],
+    };
+    let common = Common::new(&blocks, stonewall);
+    let posts = super::super::posts(&blocks, (Nanos(0), Nanos(1 << 40)), Seed(1), &common);
+    let source = |post: &Post<'_>| BlockSource::new(post, group.depth);
+    posts.iter().map(source).collect()
+}
+
+fn group(change: impl FnOnce(&mut Group)) -> Group {
+    let mut group = Group {
+        extent: Extent {
+            bytes: 64 * u64::from(KIB4),
+            ..Extent::default()
+        },
+        work: Work::Pass,
+        offsets: Offsets::Sequential,
+        ..Group::default()
+    };
+    change(&mut group);
+    group
+}
+
+/// Carries out what the source asks for in slot 0, each operation in 10 ns, until it has nothing
+/// more; at most `most` operations. The requests, and whether they were counted.
+fn play(source: &mut BlockSource, now: &mut Nanos, most: usize) -> Vec<(Request, bool)> {
+    let mut done = Vec::new();
+    while done.len() < most {
+        match source.next(*now, 0).unwrap() {
+            Next::Request(request) => {
+                assert!(request.intended_at <= *now);
+                let counted = source.is_counted(0);
+                let submitted_at = *now;
+                *now = *now + Nanos(10);
+                let sample = Sample {
+                    request,
+                    submitted_at,
+                    completed_at: *now,
+                    result: Ok(request.len.into()),
+                };
+                source.completed(0, &sample);
+                done.push((request, counted));
+            }
+            Next::Until(at) => *now = at.max(*now),
+            Next::End => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    done
+}
+
+fn kinds(done: &[(Request, bool)]) -> Vec<Kind> {
+    done.iter().map(|(request, _)| request.kind).collect()
+}
+
+#[test]
+fn an_update_reads_and_writes_the_same_block_and_counts_once() {
+    let group = group(|g| g.mix = vec![Turn::of(TurnKind::Update, KIB4)]);
+    let mut source = sources(&group, false).remove(0);
+    let done = play(&mut source, &mut Nanos(0), 1_000);
+    assert_eq!(done.len(), 128);
+    for (i, pair) in done.chunks(2).enumerate() {
+        assert_eq!(kinds(pair), [Kind::Read, Kind::Write]);
+        assert_eq!(pair[0].0.offset, i as u64 * u64::from(KIB4));
+        assert_eq!(pair[0].0.offset, pair[1].0.offset);
+        // The write is meant to start when the read has ended.
+        assert_eq!(pair[1].0.intended_at, pair[0].0.intended_at + Nanos(10));
+    }
+    let result = source.result();
+    assert_eq!((result.ops, result.bytes), (64, 64 * u64::from(KIB4)));
+    assert_eq!((result.began, result.ended), (Nanos(0), Nanos(1_280)));
+}
+
+#[test]
+fn what_could_not_be_read_is_not_written() {
+    let group = group(|g| g.mix = vec![Turn::of(TurnKind::Update, KIB4)]);
+    let mut source = sources(&group, false).remove(0);
+    let Next::Request(request) = source.next(Nanos(0), 0).unwrap() else {
+        panic!("a pass begins with a request");
+    };
+    let sample = Sample {
+        request,
+        submitted_at: Nanos(0),
+        completed_at: Nanos(5),
+        result: Err(5),
+    };
+    source.completed(0, &sample);
+    assert!(!source.goes_on(0));
+    let next = play(&mut source, &mut Nanos(5), 1)[0].0;
+    assert_eq!((next.kind, next.offset), (Kind::Read, u64::from(KIB4)));
+}
+
+#[test]
+fn a_sync_follows_every_so_many_writes_and_the_end_is_finished() {
+    for (with, kind) in [
+        (SyncKind::Fsync, Kind::Fsync),
+        (SyncKind::Fdatasync, Kind::Fdatasync),
+        (SyncKind::SyncRange, Kind::SyncRange),
+    ] {
+        let group = group(|g| {
+            g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
+            g.work = Work::Each(7);
+            (g.syncs.every, g.syncs.with) = (3, with);
+            g.finish = vec![Finish::Fsync, Finish::Close];
+        });
+        let mut source = sources(&group, false).remove(0);
+        let w = Kind::Write;
+        let done = play(&mut source, &mut Nanos(0), 100);
+        let expect = [w, w, w, kind, w, w, w, kind, w, Kind::Fsync, Kind::Close];
+        assert_eq!(kinds(&done), expect);
+        for (request, _) in done.iter().filter(|(r, _)| r.kind != w) {
+            assert_eq!((request.offset, request.len), (0, 0));
+        }
+        let result = source.result();
+        assert_eq!((result.ops, result.bytes), (7, 7 * u64::from(KIB4)));
+        assert_eq!(result.ended, Nanos(110), "what finishes is in its time");
+    }
+}
+
+#[test]
+fn a_pass_covers_every_block_of_every_region_once() {
+    for (offsets, region, workers) in [
+        (Offsets::Sequential, Region::Part, 4u32),
+        (Offsets::Backward, Region::Part, 3),
+        (Offsets::Permutation, Region::Whole, 2),
+        (Offsets::Interleaved, Region::Whole, 5),
+    ] {
+        let group = group(|g| {
+            g.workers = workers;
+            g.offsets = offsets.clone();
+            g.extent.region = region;
+        });
+        let mut all = Vec::new();
+        for mut source in sources(&group, false) {
+            let done = play(&mut source, &mut Nanos(0), 10_000);
+            let blocks = done.iter().map(|(r, _)| r.offset / u64::from(KIB4));
+            let mut blocks: Vec<u64> = blocks.collect();
+            blocks.sort_unstable();
+            let n = blocks.len();
+            blocks.dedup();
+            assert_eq!(blocks.len(), n, "{offsets:?}: a block came twice");
+            all.extend(blocks);
+        }
+        all.sort_unstable();
+        let times = if offsets == Offsets::Permutation { 2 } else { 1 };
+        let covered = u64::from(64 / workers * workers);
+        let covered = if region == Region::Part { covered } else { 64 };
+        let expect = (0..covered).flat_map(|block| vec![block; times]);
+        assert!(all.into_iter().eq(expect), "{offsets:?}");
+    }
+}
+
+#[test]
+fn workers_share_their_tickets_to_the_last_one() {
+    let group = group(|g| {
+        g.workers = 3;
+        g.work = Work::Together(50);
+    });
+    let mut sources = sources(&group, false);
+    let mut now = Nanos(0);
+    let mut counts = vec![0; 3];
+    // In turn, as long as one has something to do.
+    loop {
+        let mut any = false;
+        for (source, count) in sources.iter_mut().zip(&mut counts) {
+            let n = play(source, &mut now, 1).len();
+            *count += n;
+            any |= n > 0;
+        }
+        if !any {
+            break;
+        }
+    }
+    assert_eq!(counts, [17, 17, 16]);
+}
+
+#[test]
+fn turns_come_with_their_weights_and_sizes() {
+    let turn = |kind, bytes, weight| Turn {
+        kind,
+        bytes,
+        weight,
+    };
+    let group = group(|g| {
+        g.work = Work::Each(100_000);
+        g.offsets = Offsets::Uniform;
+        g.mix = vec![
+            turn(TurnKind::Read, 4096, 6.0),
+            turn(TurnKind::Read, 65_536, 1.0),
+            turn(TurnKind::Write, 8192, 2.0),
+            turn(TurnKind::Discard, 4096, 1.0),
+        ];
+    });
+    let mut source = sources(&group, false).remove(0);
+    let done = play(&mut source, &mut Nanos(0), 100_000);
+    for (kind, bytes, share) in [
+        (Kind::Read, 4096, 0.6),
+        (Kind::Read, 65_536, 0.1),
+        (Kind::Write, 8192, 0.2),
+        (Kind::Discard, 4096, 0.1),
+    ] {
+        let alike = |(r, _): &&(Request, bool)| (r.kind, r.len) == (kind, bytes);
+        let found = done.iter().filter(alike).count() as f64 / 1e5;
+        // Standard deviation at most 0.0016.
+        assert!((found - share).abs() < 0.008, "{kind} {bytes}: {found}");
+    }
+    let aligned = |(r, _): &(Request, bool)| r.offset.is_multiple_of(r.len.into());
+    assert!(done.iter().all(aligned));
+}
+
+#[test]
+fn thinking_comes_after_every_so_many_turns_of_a_slot() {
+    let group = group(|g| {
+        g.pace = Pace::Closed {
+            think: Nanos(1_000),
+            every: 2,
+        };
+        g.delay = Nanos(500);
+        g.work = Work::Each(5);
+    });
+    let mut source = sources(&group, false).remove(0);
+    let mut now = Nanos(0);
+    let starts: Vec<u64> = play(&mut source, &mut now, 9)
+        .iter()
+        .map(|(r, _)| r.intended_at.0)
+        .collect();
+    assert_eq!(starts, [500, 510, 1_520, 1_530, 2_540]);
+}
+
+#[test]
+fn a_trace_is_dealt_out_and_played_as_it_is() {
+    let op = |at, kind, offset, bytes| Traced {
+        at: Nanos(at),
+        kind,
+        offset,
+        bytes,
+    };
+    let group = group(|g| {
+        g.workers = 2;
+        g.work = Work::Time;
+        g.pace = Pace::Open(Arrival::Trace(vec![
+            op(300, Kind::Write, 8192, 512),
+            op(100, Kind::Read, 4096, 1024),
+            op(200, Kind::Fsync, 0, 0),
+        ]));
+    });
+    let expect = [
+        vec![(Kind::Read, 4096, 1024, 100), (Kind::Write, 8192, 512, 300)],
+        vec![(Kind::Fsync, 0, 0, 200)],
+    ];
+    for (mut source, expect) in sources(&group, false).into_iter().zip(expect) {
+        let done = play(&mut source, &mut Nanos(0), 10);
+        let found: Vec<_> = done
+            .iter()
+            .map(|(r, _)| (r.kind, r.offset, r.len, r.intended_at.0))
+            .collect();
+        assert_eq!(found, expect);
+    }
+}
+
+#[test]
+fn behind_the_stonewall_the_rest_is_done_uncounted() {
+    let group = group(|g| {
+        g.workers = 2;
+        g.extent.shared = false;
+        g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
+        g.finish = vec![Finish::Fsync];
+    });
+    let mut sources = sources(&group, true);
+    let (mut slow, mut fast) = (sources.remove(1), sources.remove(0));
+    let mut now = Nanos(0);
+    assert_eq!(play(&mut slow, &mut now, 20).len(), 20);
+    assert_eq!(play(&mut fast, &mut Nanos(0), 1_000).len(), 65);
+    let rest = play(&mut slow, &mut now, 1_000);
+    assert_eq!(rest.len(), 1 + 44);
+    assert_eq!((rest[0].0.kind, rest[0].1), (Kind::Fsync, true));
+    assert!(rest[1..].iter().all(|(r, counted)| {
+        r.kind == Kind::Write && !counted && r.offset >= 20 * u64::from(KIB4)
+    }));
+    assert_eq!(slow.result().ops, 20);
+    assert_eq!(slow.result().ended, Nanos(210));
+    assert_eq!(fast.result().ops, 64);
+}
+
+#[test]
+fn what_an_open_loop_did_not_hand_over_is_counted() {
+    let group = group(|g| {
+        g.work = Work::Time;
+        g.pace = Pace::Open(Arrival::Paced { per_s: 1e6 });
+    });
+    let mut source = sources(&group, false).remove(0);
+    let done = play(&mut source, &mut Nanos(0), 10);
+    assert_eq!(done[9].0.intended_at, Nanos(9_000));
+    // 10 .. 99 of a microsecond each.
+    assert_eq!(source.left_before(Nanos(100_000)), 90);
+}
