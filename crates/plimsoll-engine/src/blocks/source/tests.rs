@@ -155,7 +155,11 @@ fn a_pass_covers_every_block_of_every_region_once() {
             all.extend(blocks);
         }
         all.sort_unstable();
-        let times = if offsets == Offsets::Permutation { 2 } else { 1 };
+        let times = if offsets == Offsets::Permutation {
+            2
+        } else {
+            1
+        };
         let covered = u64::from(64 / workers * workers);
         let covered = if region == Region::Part { covered } else { 64 };
         let expect = (0..covered).flat_map(|block| vec![block; times]);

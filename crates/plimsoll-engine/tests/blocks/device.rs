@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A block device as the target: a loop device, which needs root.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test runs the program of the system that makes loop devices"
+)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::workload::blocks::{Turn, TurnKind};
+use plimsoll_engine::{EngineChoice, Place, RunOptions, prepare};
+
+use super::{GO, MIB, blocks, group, ready};
+
+/// A loop device of its own; dropping it takes it away.
+struct Loop {
+    folder: tempfile::TempDir,
+    device: PathBuf,
+}
+
+impl Loop {
+    fn new(bytes: u64) -> Result<Self, String> {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let image = folder.path().join("image");
+        std::fs::File::create(&image)
+            .unwrap()
+            .set_len(bytes)
+            .unwrap();
+        let mut command = Command::new("losetup");
+        let output = command.args(["--find", "--show"]).arg(&image).output();
+        let output = output.map_err(|error| format!("losetup: {error}"))?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let device = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(Loop {
+            folder,
+            device: device.into(),
+        })
+    }
+
+    fn image(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+    }
+}
+
+fn place(path: &Path, bytes: u64) -> Place<'_> {
+    Place::Device {
+        path,
+        direct_align: 4096,
+        bytes,
+        exclusive: true,
+    }
+}
+
+#[test]
+fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
+    let bytes = 8 * MIB;
+    let device = match Loop::new(bytes) {
+        Ok(device) => device,
+        Err(reason) => {
+            let mut screen = std::io::stderr();
+            writeln!(screen, "SKIPPED: cannot make a loop device: {reason}").unwrap();
+            return;
+        }
+    };
+    let mix = |kind| vec![Turn::of(kind, 4096)];
+    let holds = |range: std::ops::Range<usize>| {
+        let image = std::fs::read(device.image()).unwrap();
+        image[range].chunks(4096).all(|b| b.iter().any(|x| *x != 0))
+    };
+    // Writes need nothing to be there.
+    let part = group("data", |g| {
+        (g.extent.bytes, g.mix, g.depth) = (MIB, mix(TurnKind::Write), 8);
+    });
+    let mut prepared = ready(place(&device.device, bytes), &blocks(vec![part]));
+    assert!(!holds(0..4096), "a device that is only written was filled");
+    let choice = EngineChoice::Auto;
+    let reads = blocks(vec![group("data", |g| {
+        (g.extent.bytes, g.mix, g.depth) = (bytes, mix(TurnKind::Read), 8);
+    })]);
+    let second = prepare(
+        place(&device.device, bytes),
+        &reads,
+        None,
+        Seed(1),
+        choice,
+        &GO,
+    );
+    let error = second.unwrap_err().to_string();
+    assert!(error.contains("in use"), "{error}");
+    let outcome = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.stats.0[&Kind::Write].ops(), 256);
+    assert_eq!(outcome.stats.errors(), 0);
+    assert!(!outcome.generator.engine.contains("page cache"));
+    prepared.remove().unwrap();
+    // Reads do, all over what is read.
+    let mut prepared = ready(place(&device.device, bytes), &reads);
+    let whole = usize::try_from(bytes).unwrap();
+    assert!(holds(0..whole));
+    let outcome = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
+    assert_eq!(outcome.unwrap().stats.0[&Kind::Read].ops(), bytes / 4096);
+    drop(prepared);
+    let before = std::fs::read(device.image()).unwrap();
+    drop(ready(place(&device.device, bytes), &reads));
+    let after = std::fs::read(device.image()).unwrap();
+    assert!(before == after, "a device that holds data is used as it is");
+    let too_large = blocks(vec![group("data", |g| g.extent.bytes = 2 * bytes)]);
+    let refused = prepare(
+        place(&device.device, bytes),
+        &too_large,
+        None,
+        Seed(1),
+        choice,
+        &GO,
+    );
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("has 8.00 MiB"), "{error}");
+}
+
+#[test]
+fn what_is_no_device_is_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let workload = blocks(vec![group("data", |_| {})]);
+    let choice = EngineChoice::Auto;
+    let refused = prepare(
+        place(file.path(), MIB),
+        &workload,
+        None,
+        Seed(1),
+        choice,
+        &GO,
+    );
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("is not a block device"), "{error}");
+}

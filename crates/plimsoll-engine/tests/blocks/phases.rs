@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Series of phases on files and in virtual time.
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::PhaseResult;
+use plimsoll_core::offsets::Offsets;
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{Blocks, Extent, Finish, Group, Made, Turn, TurnKind, Work};
+use plimsoll_core::workload::series::{Body, Phase, Series};
+use plimsoll_engine::{Place, RunOptions, SimDisk};
+
+use super::{GO, MIB, buffered, group, ready};
+
+fn phase(name: &str, groups: Vec<Group>) -> Phase {
+    Phase {
+        name: name.into(),
+        body: Body::Blocks(Blocks {
+            name: name.into(),
+            groups,
+        }),
+        metric: Metric::BytesPerSecond,
+        stonewall: false,
+        limit: None,
+        cold: false,
+    }
+}
+
+fn series(phases: Vec<Phase>) -> Workload {
+    Workload::Series(Series {
+        name: "series".into(),
+        classic: None,
+        phases,
+    })
+}
+
+/// One worker over a file that all phases share.
+fn over(kind: TurnKind, made: Made, change: impl FnOnce(&mut Group)) -> Group {
+    group("data", |g| {
+        g.extent.made = made;
+        g.mix = vec![Turn::of(kind, 8192)];
+        g.offsets = Offsets::Sequential;
+        g.direct = false;
+        change(g);
+    })
+}
+
+fn ops(phase: &PhaseResult, kind: Kind) -> u64 {
+    phase.stats.0.get(&kind).map_or(0, |stats| stats.ops())
+}
+
+#[test]
+fn phases_follow_each_other_on_the_same_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let finish = |g: &mut Group| g.finish = vec![Finish::Fsync, Finish::Close];
+    let seeks = over(TurnKind::Read, Made::Earlier, |g| {
+        (g.workers, g.offsets, g.work) = (3, Offsets::Uniform, Work::Together(50));
+    });
+    let workload = series(vec![
+        phase("write", vec![over(TurnKind::Write, Made::During, finish)]),
+        phase(
+            "rewrite",
+            vec![over(TurnKind::Update, Made::Earlier, finish)],
+        ),
+        Phase {
+            cold: true,
+            ..phase("read", vec![over(TurnKind::Read, Made::Earlier, |_| {})])
+        },
+        Phase {
+            metric: Metric::OpsPerSecond,
+            ..phase("seeks", vec![seeks])
+        },
+    ]);
+    let mut prepared = ready(buffered(directory.path()), &workload);
+    for _ in 0..2 {
+        let mut intervals = Vec::new();
+        let outcome = prepared
+            .run(&RunOptions::default(), &GO, &mut |i| intervals.push(i))
+            .unwrap();
+        let names: Vec<&str> = outcome.phases.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["write", "rewrite", "read", "seeks"]);
+        let n = MIB / 8192;
+        for (phase, kind, expect) in [
+            (0, Kind::Write, n),
+            (0, Kind::Fsync, 1),
+            (0, Kind::Close, 1),
+            (1, Kind::Read, n),
+            (1, Kind::Write, n),
+            (2, Kind::Read, n),
+            (3, Kind::Read, 50),
+        ] {
+            assert_eq!(ops(&outcome.phases[phase], kind), expect, "{phase} {kind}");
+        }
+        for phase in &outcome.phases {
+            assert!(phase.stats.errors() == 0 && phase.wall > Nanos(0));
+            let seconds = phase.wall.as_secs_f64();
+            // A rewrite moves its bytes twice and counts them once.
+            let expect = match phase.metric {
+                Metric::OpsPerSecond => 50.0 / seconds,
+                _ => MIB as f64 / seconds,
+            };
+            assert!((phase.value / expect - 1.0).abs() < 1e-9, "{}", phase.name);
+            let last = phase.workers.iter().map(|worker| worker.ended).max();
+            assert_eq!(last, Some(phase.wall));
+        }
+        let walls = outcome.phases.iter().map(|phase| phase.wall);
+        assert_eq!(outcome.length, walls.fold(Nanos(0), |sum, wall| sum + wall));
+        assert!(intervals.is_sorted_by_key(|interval| interval.start));
+        let told: u64 = intervals.iter().map(|i| i.stats.ops()).sum();
+        assert_eq!(told, outcome.stats.ops());
+        let file = std::fs::metadata(directory.path().join("plimsoll.data")).unwrap();
+        assert_eq!(file.len(), MIB);
+    }
+    prepared.remove().unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_phase_without_its_files_says_which_are_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let workload = series(vec![phase(
+        "read",
+        vec![over(TurnKind::Read, Made::Earlier, |_| {})],
+    )]);
+    let mut prepared = ready(buffered(directory.path()), &workload);
+    let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
+    let error = run.unwrap_err().to_string();
+    for part in ["play the phase 'read'", "plimsoll.data", "earlier phase"] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn the_stonewall_counts_the_work_until_the_first_is_done() {
+    // Two workers at different depths on a disk that serves all at once: one is thrice as fast.
+    let disk = SimDisk {
+        service: Nanos(100_000),
+        ns_per_byte: 0.0,
+        servers: 16,
+        ..SimDisk::default()
+    };
+    let worker = |name: &str, depth| {
+        group(name, |g| {
+            (g.depth, g.offsets) = (depth, Offsets::Sequential);
+            g.mix = vec![Turn::of(TurnKind::Write, 4096)];
+            g.extent = Extent {
+                file: name.into(),
+                bytes: 300 * 4096,
+                ..Extent::default()
+            };
+        })
+    };
+    let both = || vec![worker("fast", 3), worker("slow", 1)];
+    let walled = Phase {
+        stonewall: true,
+        ..phase("walled", both())
+    };
+    let workload = series(vec![walled, phase("free", both())]);
+    let mut prepared = ready(Place::Sim(disk), &workload);
+    let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
+    let outcome = run.unwrap();
+    let counted = |phase: &PhaseResult| phase.workers.iter().map(|w| w.ops).collect::<Vec<_>>();
+    let [walled, free] = &outcome.phases[..] else {
+        panic!("{:?}", outcome.phases);
+    };
+    let found = counted(walled);
+    assert!(
+        found[0] == 300 && (99..=101).contains(&found[1]),
+        "{found:?}"
+    );
+    assert_eq!(walled.stats.ops(), found.iter().sum::<u64>());
+    assert!(walled.wall <= Nanos(10_200_000), "{}", walled.wall);
+    assert_eq!(counted(free), [300, 300]);
+    assert_eq!(free.wall, Nanos(30_000_000));
+}
+
+#[test]
+fn a_stonewalled_phase_leaves_whole_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = over(TurnKind::Write, Made::During, |g| {
+        (g.workers, g.extent.shared) = (4, false);
+    });
+    let read = over(TurnKind::Read, Made::Earlier, |g| {
+        (g.workers, g.extent.shared) = (4, false);
+    });
+    let walled = Phase {
+        stonewall: true,
+        ..phase("write", vec![write])
+    };
+    let workload = series(vec![walled, phase("read", vec![read])]);
+    let mut prepared = ready(buffered(directory.path()), &workload);
+    let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
+    let outcome = run.unwrap();
+    for worker in 0..4 {
+        let path = directory.path().join(format!("plimsoll.data.{worker}"));
+        assert_eq!(std::fs::metadata(path).unwrap().len(), MIB);
+    }
+    let write = &outcome.phases[0];
+    assert!(write.stats.ops() <= 4 * MIB / 8192);
+    assert!(write.workers.iter().any(|worker| worker.bytes == MIB));
+    let read = &outcome.phases[1];
+    assert!(read.workers.iter().all(|worker| worker.bytes == MIB));
+    assert_eq!(read.stats.errors(), 0);
+}
+
+#[test]
+fn a_limit_ends_a_phase_and_not_the_series() {
+    let endless = group("data", |g| g.work = Work::Time);
+    let limited = Phase {
+        limit: Some(Nanos(50_000_000)),
+        metric: Metric::OpsPerSecond,
+        ..phase("limited", vec![endless])
+    };
+    let disk = SimDisk::default();
+    let workload = series(vec![limited, phase("pass", vec![group("data", |_| {})])]);
+    let mut prepared = ready(Place::Sim(disk), &workload);
+    let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
+    let outcome = run.unwrap();
+    let wall = outcome.phases[0].wall;
+    let expect = Nanos(50_000_000)..Nanos(51_000_000);
+    assert!(expect.contains(&wall), "{wall}");
+    assert_eq!(outcome.phases[1].stats.ops(), 256);
+}
