@@ -8,6 +8,8 @@
 
 mod basic;
 mod bonnie;
+mod build;
+pub mod copy;
 mod error;
 pub mod filebench;
 pub mod fio;
@@ -59,6 +61,8 @@ const ROOMS: &[&[Known]] = &[
     stamp::KNOWN,
     filebench::KNOWN,
     mdtest::KNOWN,
+    copy::KNOWN,
+    build::KNOWN,
 ];
 
 /// Every workload that is known by name.

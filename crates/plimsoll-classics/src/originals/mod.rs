@@ -70,6 +70,7 @@ pub fn workload(prefix: &str, rest: &str) -> Result<Workload, Error> {
         name: format!("{prefix}:{}", rest.trim()),
         prepare: Vec::new(),
         phases: vec![command(prefix, argv, output)],
+        finish: Vec::new(),
         data_bytes: 0,
     }))
 }
@@ -163,6 +164,7 @@ fn filebench(name: &str, file: &str) -> Workload {
         name: name.into(),
         prepare: vec![command("set the directory", prepare, Output::Time)],
         phases: vec![command("filebench", run, Output::Filebench)],
+        finish: Vec::new(),
         data_bytes: 0,
     })
 }

@@ -15,6 +15,9 @@ pub struct Commands {
     pub prepare: Vec<Command>,
     /// Run in order, each measured.
     pub phases: Vec<Command>,
+    /// Run after the measured part, also when it failed: removes what was made elsewhere.
+    #[serde(default)]
+    pub finish: Vec<Command>,
     /// Room they need on the target.
     pub data_bytes: u64,
 }

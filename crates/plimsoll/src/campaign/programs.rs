@@ -40,20 +40,11 @@ pub(crate) fn run(
         work: &work.0,
         mark: mark.unwrap_or_else(|| "plimsoll-helper".into()),
     };
-    for command in &commands.prepare {
-        bench.time(command)?;
-    }
-    let mut results = Vec::new();
-    for command in &commands.phases {
-        let timed = bench.time(command)?;
-        let mut phases = phases(command, &timed)?;
-        if commands.phases.len() > 1 && Format::of(command.output).is_some() {
-            for phase in &mut phases {
-                phase.name = format!("{}: {}", command.name, phase.name);
-            }
-        }
-        results.extend(phases);
-    }
+    let results = bench.play(commands);
+    // Also after a failure or a stop: what is elsewhere is not taken along by our directories.
+    let finished = bench.finish(commands);
+    let results = results?;
+    finished?;
     work.remove()?;
     Ok(results)
 }
@@ -100,7 +91,36 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn time(&self, command: &Command) -> Result<Timed, Failure> {
+    fn play(&self, commands: &Commands) -> Result<Vec<PhaseResult>, Failure> {
+        for command in &commands.prepare {
+            self.time(command, self.stop)?;
+        }
+        let mut results = Vec::new();
+        for command in &commands.phases {
+            let timed = self.time(command, self.stop)?;
+            let mut phases = phases(command, &timed)?;
+            if commands.phases.len() > 1 && Format::of(command.output).is_some() {
+                for phase in &mut phases {
+                    phase.name = format!("{}: {}", command.name, phase.name);
+                }
+            }
+            results.extend(phases);
+        }
+        Ok(results)
+    }
+
+    fn finish(&self, commands: &Commands) -> Result<(), Failure> {
+        let never = AtomicBool::new(false);
+        for command in &commands.finish {
+            self.time(command, &never).map_err(|failure| Failure {
+                code: Code::NotCleaned,
+                ..failure
+            })?;
+        }
+        Ok(())
+    }
+
+    fn time(&self, command: &Command, stop: &AtomicBool) -> Result<Timed, Failure> {
         let fill = |word: &String| {
             self.names
                 .iter()
@@ -113,7 +133,7 @@ impl Bench<'_> {
             mark: &self.mark,
             limit: LIMIT,
         };
-        let timed = self.host.timed(&job, self.stop).map_err(|error| {
+        let timed = self.host.timed(&job, stop).map_err(|error| {
             Failure::new(Code::Failed, format!("run {}: {error}", command.name))
         })?;
         timed.ok_or_else(super::arms::stopped)
@@ -256,6 +276,7 @@ mod tests {
                 ),
                 shell("copy", "cp {tmp}/x .", Some(Moves::To(1 << 20))),
             ],
+            finish: Vec::new(),
             data_bytes: 0,
         };
         let results = play(&commands).unwrap();
@@ -277,8 +298,9 @@ mod tests {
     fn a_failure_ends_the_trial_with_its_words() {
         let commands = Commands {
             name: "c".into(),
-            prepare: Vec::new(),
+            prepare: vec![shell("p", "echo 1 > {tmp}/x", None)],
             phases: vec![shell("f", "echo no luck >&2; exit 4", None)],
+            finish: vec![shell("g", "rm {tmp}/x", None)],
             data_bytes: 0,
         };
         let failure = play(&commands).unwrap_err();

@@ -213,6 +213,7 @@ fn entry(sources: &[Source]) -> Entry {
                 output,
                 moves: None,
             }],
+            finish: Vec::new(),
             data_bytes: 0,
         }),
     }

@@ -13,6 +13,7 @@ mod report;
 mod run;
 pub(crate) mod spec;
 mod stack;
+mod trees;
 mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
@@ -46,6 +47,10 @@ enum Command {
     Raze(raze::Args),
     Doctor(doctor::Args),
     Workloads(workloads::Args),
+    #[command(name = "__make-tree", hide = true)]
+    MakeTree(trees::MakeArgs),
+    #[command(name = "__forget", hide = true)]
+    Forget(trees::ForgetArgs),
 }
 
 /// Reads the command line, does the work, and turns a failure into words and an exit code.
@@ -74,6 +79,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Raze(args) => raze::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Workloads(args) => workloads::main(&args),
+        Command::MakeTree(args) => trees::make(&args),
+        Command::Forget(args) => trees::forget(&args),
     };
     outcome.unwrap_or_else(|failure| {
         say(&failure.to_string());

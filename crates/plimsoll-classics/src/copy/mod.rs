@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Copying: one large file, or a tree of mixed sizes, to the target and from it, as people do it
+//! with `cp` or `scp`.
+//!
+//! What is copied is made by this program from a seed and cannot be compressed. Towards the target
+//! the time includes the write-back (`sync -f`), or a copy would be as fast as memory; away from it
+//! the files on the target have left the page cache before.
+
+mod tree;
+
+pub use tree::{File, Shape, files};
+
+use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::commands::{Command, Commands, Moves, Output};
+
+use crate::Known;
+use crate::error::Error;
+use crate::settings::{Setting, Settings, Unit};
+
+/// Characters of a host and its directory besides letters and digits: a word that a shell on the
+/// other side would read differently is refused.
+const HOST_CHARACTERS: &str = "@.-_/~:[]";
+
+const fn setting(
+    name: &'static str,
+    unit: Unit,
+    default: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        unit,
+        default,
+        help,
+    }
+}
+
+const SEED: Setting = setting("seed", Unit::Count, "1", "seed of sizes and contents");
+const HOST: Setting = setting(
+    "host",
+    Unit::Text,
+    "",
+    "copy over ssh from and to this machine: user@host or user@host:directory",
+);
+
+const LARGE: &[Setting] = &[
+    setting("size", Unit::Size(1), "297000000", "bytes of the file"),
+    HOST,
+    SEED,
+];
+const TREE: &[Setting] = &[
+    setting("size", Unit::Size(1), "203000000", "bytes of all files"),
+    HOST,
+    SEED,
+];
+
+pub(crate) const KNOWN: &[Known] = &[
+    Known {
+        name: "copy-large",
+        about: "one file of 297 MB copied to the target and from it (cp, or scp with host=)",
+        settings: LARGE,
+        build: |settings| build("copy-large", Shape::Large, settings),
+    },
+    Known {
+        name: "copy-tree",
+        about: "a tree of 203 MB copied to the target and from it (cp -r, or scp -r with host=)",
+        settings: TREE,
+        build: |settings| build("copy-tree", Shape::Tree, settings),
+    },
+];
+
+fn build(name: &str, shape: Shape, settings: &Settings) -> Result<Workload, Error> {
+    let bytes = settings.bytes_within("size", 1 << 10, 1 << 40)?;
+    let seed = settings.count("seed");
+    let make = |place: &str| {
+        let words = ["{plimsoll}", "__make-tree", place, shape.name()];
+        let numbers = [bytes.to_string(), seed.to_string()];
+        step(
+            "make the files",
+            words.map(String::from).into_iter().chain(numbers).collect(),
+        )
+    };
+    let forget = step(
+        "forget the files",
+        ["{plimsoll}", "__forget", "{dir}/source"]
+            .map(String::from)
+            .to_vec(),
+    );
+    let mut prepare = vec![
+        script("make room", "rm -rf \"$1\"", &["{tmp}/back"]),
+        make("{tmp}/tree"),
+        make("{dir}/source"),
+        forget,
+    ];
+    let host = settings.text("host");
+    let way = if host.is_empty() {
+        local()
+    } else {
+        check_host(host).map_err(|reason| settings.wrong("host", host, &reason))?;
+        over_ssh(host)
+    };
+    prepare.extend(way.prepare);
+    Ok(Workload::Commands(Commands {
+        name: name.into(),
+        prepare,
+        phases: vec![
+            Command {
+                moves: Some(Moves::To(bytes)),
+                ..way.to
+            },
+            Command {
+                moves: Some(Moves::From(bytes)),
+                ..way.from
+            },
+        ],
+        finish: vec![way.finish],
+        data_bytes: bytes.saturating_mul(2),
+    }))
+}
+
+/// How files get to the target and from it.
+struct Way {
+    prepare: Vec<Command>,
+    to: Command,
+    from: Command,
+    finish: Command,
+}
+
+fn local() -> Way {
+    let [tree, copy, source, back] = ["{tmp}/tree", "{dir}/copy", "{dir}/source", "{tmp}/back"];
+    Way {
+        prepare: Vec::new(),
+        to: script("to", "cp -r \"$1\" \"$2\"; sync -f \"$2\"", &[tree, copy]),
+        from: script("from", "cp -r \"$1\" \"$2\"", &[source, back]),
+        finish: script("remove the copy", "rm -rf \"$1\"", &[back]),
+    }
+}
+
+fn over_ssh(host: &str) -> Way {
+    let (machine, directory) = host.split_once(':').unwrap_or((host, "."));
+    let there = format!("{}/plimsoll-copy", directory.trim_end_matches('/'));
+    let [tree, back] = ["tree", "back"].map(|name| format!("{machine}:{there}/{name}"));
+    let copy = "scp -o BatchMode=yes -qr \"$1\" \"$2\"";
+    let shell = "ssh -o BatchMode=yes \"$1\"";
+    let put =
+        format!("{shell} \"rm -rf $2 && mkdir -p $2\"; scp -o BatchMode=yes -qr \"$3\" \"$4\"");
+    let put = script(
+        "put the files on the other machine",
+        &put,
+        &[machine, &there, "{tmp}/tree", &tree],
+    );
+    Way {
+        prepare: vec![
+            step("find ssh", ["ssh", "-V"].map(String::from).to_vec()),
+            put,
+        ],
+        to: script(
+            "to",
+            &format!("{copy}; sync -f \"$2\""),
+            &[&tree, "{dir}/copy"],
+        ),
+        from: script("from", copy, &["{dir}/source", &back]),
+        finish: script(
+            "remove the copies",
+            &format!("{shell} \"rm -rf $2\""),
+            &[machine, &there],
+        ),
+    }
+}
+
+fn check_host(host: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || HOST_CHARACTERS.contains(c);
+    if host.starts_with('-') || !host.chars().all(plain) {
+        return Err("it is user@host, or user@host:directory, without spaces and quotes".into());
+    }
+    Ok(())
+}
+
+fn step(name: &str, argv: Vec<String>) -> Command {
+    Command {
+        name: name.into(),
+        argv,
+        output: Output::Time,
+        moves: None,
+    }
+}
+
+/// A few commands of a shell, which find their words as `$1` and so on: names of directories are
+/// never part of the script.
+pub(crate) fn script(name: &str, text: &str, words: &[&str]) -> Command {
+    let argv = ["sh", "-ec", text, "sh"]
+        .into_iter()
+        .chain(words.iter().copied());
+    step(name, argv.map(ToOwned::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload;
+
+    fn commands(name: &str, given: &[(&str, &str)]) -> Result<Commands, Error> {
+        let own = given
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        match workload(name, &own.collect::<Vec<_>>())? {
+            Workload::Commands(commands) => Ok(commands),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn both_directions_move_all_bytes() {
+        for (name, bytes) in [("copy-large", 297_000_000), ("copy-tree", 203_000_000)] {
+            let it = commands(name, &[]).unwrap();
+            let moves: Vec<_> = it.phases.iter().map(|phase| phase.moves).collect();
+            assert_eq!(moves, [Some(Moves::To(bytes)), Some(Moves::From(bytes))]);
+            assert!(
+                it.phases
+                    .iter()
+                    .all(|phase| phase.argv[2].starts_with("cp -r"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_host_is_copied_from_and_to_over_ssh() {
+        let it = commands("copy-large", &[("host", "me@there:/data/")]).unwrap();
+        assert!(
+            it.phases[0]
+                .argv
+                .contains(&"me@there:/data/plimsoll-copy/tree".to_owned())
+        );
+        assert!(
+            it.finish[0]
+                .argv
+                .contains(&"/data/plimsoll-copy".to_owned())
+        );
+        for host in ["-oProxyCommand=x", "a b", "a;b", "a'b"] {
+            assert!(commands("copy-large", &[("host", host)]).is_err(), "{host}");
+        }
+    }
+}
