@@ -130,8 +130,16 @@ fn local() -> Way {
     let [tree, copy, source, back] = ["{tmp}/tree", "{dir}/copy", "{dir}/source", "{tmp}/back"];
     Way {
         prepare: Vec::new(),
-        to: script("to", "cp -r \"$1\" \"$2\"; sync -f \"$2\"", &[tree, copy]),
-        from: script("from", "cp -r \"$1\" \"$2\"", &[source, back]),
+        to: script(
+            "to",
+            "cp -r --reflink=never \"$1\" \"$2\"; sync -f \"$2\"",
+            &[tree, copy],
+        ),
+        from: script(
+            "from",
+            "cp -r --reflink=never \"$1\" \"$2\"",
+            &[source, back],
+        ),
         finish: script("remove the copy", "rm -rf \"$1\"", &[back]),
     }
 }

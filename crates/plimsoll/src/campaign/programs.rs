@@ -31,12 +31,25 @@ pub(crate) fn run(
     host: &LocalHost,
     stop: &AtomicBool,
 ) -> Result<Vec<PhaseResult>, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(Code::Failed, format!("find this program: {error}")))?;
+    run_with(&program, commands, [directory, tmp], host, stop)
+}
+
+/// The same, `program` being this one.
+fn run_with(
+    program: &Path,
+    commands: &Commands,
+    [directory, tmp]: [&Path; 2],
+    host: &LocalHost,
+    stop: &AtomicBool,
+) -> Result<Vec<PhaseResult>, Failure> {
     let work = Work::create(directory.join(WORK))?;
     let mark = journal_of(directory).map(|id| command_mark(&id));
     let bench = Bench {
         host,
         stop,
-        names: names(&work.0, tmp)?,
+        names: names(program, &work.0, tmp)?,
         work: &work.0,
         mark: mark.unwrap_or_else(|| "plimsoll-helper".into()),
     };
@@ -141,7 +154,7 @@ impl Bench<'_> {
 }
 
 /// What the names in braces stand for.
-fn names(work: &Path, tmp: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
+fn names(program: &Path, work: &Path, tmp: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     let shown = |path: &Path| match path.to_str() {
         Some(text) => Ok(text.to_owned()),
         None => Err(Failure::usage(format!(
@@ -149,17 +162,15 @@ fn names(work: &Path, tmp: &Path) -> Result<Vec<(&'static str, String)>, Failure
             path.display()
         ))),
     };
-    let own = |what: &'static str| {
-        move |error| Failure::new(Code::Failed, format!("find {what}: {error}"))
-    };
-    let here = std::env::current_dir().map_err(own("the working directory"))?;
-    let program = std::env::current_exe().map_err(own("this program"))?;
+    let here = std::env::current_dir().map_err(|error| {
+        Failure::new(Code::Failed, format!("find the working directory: {error}"))
+    })?;
     Ok(vec![
         ("{dir}", shown(work)?),
         ("{tmp}", shown(tmp)?),
         ("{cache}", shown(&cache())?),
         ("{here}", shown(&here)?),
-        ("{plimsoll}", shown(&program)?),
+        ("{plimsoll}", shown(program)?),
         ("{user}", rustix::process::geteuid().as_raw().to_string()),
     ])
 }
@@ -229,28 +240,30 @@ fn phases(command: &Command, timed: &Timed) -> Result<Vec<PhaseResult>, Failure>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::workload::Workload;
     use plimsoll_core::workload::commands::Output;
     use plimsoll_lab::host::SearchPath;
     use std::io::Write;
 
     fn play(commands: &Commands) -> Result<Vec<PhaseResult>, Failure> {
+        play_with(Path::new("/nowhere"), commands)
+    }
+
+    fn play_with(program: &Path, commands: &Commands) -> Result<Vec<PhaseResult>, Failure> {
         let [directory, tmp] =
             [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
         let path = std::env::var_os("PATH").unwrap_or_default();
         let host = LocalHost::new(SearchPath::new(&path));
-        let results = run(
-            commands,
-            directory.path(),
-            tmp.path(),
-            &host,
-            &AtomicBool::new(false),
-        );
-        assert_eq!(
-            std::fs::read_dir(directory.path()).map_or(9, Iterator::count),
-            0,
-            "nothing is left"
-        );
+        let stop = AtomicBool::new(false);
+        let places = [directory.path(), tmp.path()];
+        let results = run_with(program, commands, places, &host, &stop);
+        let left = std::fs::read_dir(directory.path()).map_or(9, Iterator::count);
+        assert_eq!(left, 0, "nothing is left");
         results
+    }
+
+    fn skipped(why: &dyn std::fmt::Display) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
     }
 
     fn shell(name: &str, script: &str, moves: Option<Moves>) -> Command {
@@ -318,21 +331,100 @@ mod tests {
             ("bonnie++", "-s 64 -r 16 -n 0 -f", "put_block"),
             ("iozone", "-i 0 -t 1 -s 64k", "1 initial writers"),
         ] {
-            let Ok(plimsoll_core::workload::Workload::Commands(commands)) =
-                originals::workload(prefix, rest)
-            else {
+            let Ok(Workload::Commands(commands)) = originals::workload(prefix, rest) else {
                 panic!("{prefix}:{rest} is a command");
             };
             match play(&commands) {
                 Ok(results) => assert!(results.iter().any(|r| r.name == expect), "{results:?}"),
                 Err(failure) if failure.message.contains("is missing") => {
-                    let _ = writeln!(std::io::stderr(), "SKIPPED: {failure}");
+                    skipped(&failure);
                 }
                 // On a fast machine every figure of a small file is too short for bonnie++.
                 Err(failure) => assert!(
                     prefix == "bonnie++" && failure.message.contains("too short"),
                     "{failure}"
                 ),
+            }
+        }
+    }
+
+    /// The program itself, which lies beside the folder of this test; the tests of the command line
+    /// have it built.
+    fn itself() -> Option<PathBuf> {
+        let test = std::env::current_exe().ok()?;
+        let program = test.parent()?.parent()?.join("plimsoll");
+        program.exists().then_some(program)
+    }
+
+    #[test]
+    fn copies_and_builds_run_at_small_size() {
+        let Some(program) = itself() else {
+            return skipped(&"the program itself is not built");
+        };
+        let source = tempfile::tempdir().unwrap();
+        std::fs::write(source.path().join("Makefile"), "a: a.c\n\t$(CC) -o a a.c\n").unwrap();
+        std::fs::write(source.path().join("a.c"), "int main(void) { return 0; }\n").unwrap();
+        let source = source.path().display().to_string();
+        let rate = Metric::BytesPerSecond;
+        let time = Metric::WallTime;
+        for (name, set, expect) in [
+            (
+                "copy-large",
+                ("size", "100000"),
+                vec![("to", rate), ("from", rate)],
+            ),
+            (
+                "copy-tree",
+                ("size", "200000"),
+                vec![("to", rate), ("from", rate)],
+            ),
+            (
+                "compile",
+                ("src", source.as_str()),
+                vec![("unpack", time), ("compile", time), ("remove", time)],
+            ),
+        ] {
+            let given = [(set.0.to_owned(), set.1.to_owned())];
+            let Ok(Workload::Commands(commands)) = plimsoll_classics::workload(name, &given) else {
+                panic!("{name} is programs");
+            };
+            match play_with(&program, &commands) {
+                Ok(results) => {
+                    let told: Vec<_> = results
+                        .iter()
+                        .map(|r| (r.name.as_str(), r.metric))
+                        .collect();
+                    assert_eq!(told, expect, "{name}");
+                    assert!(results.iter().all(|r| r.value > 0.0), "{results:?}");
+                }
+                Err(failure) if failure.message.contains("is missing") => skipped(&failure),
+                Err(failure) => panic!("{name}: {failure}"),
+            }
+        }
+    }
+
+    /// Fetches packages, needs root for the last one, and takes minutes.
+    #[test]
+    #[ignore = "a measurement: fetches packages and takes minutes"]
+    fn copies_and_builds_run_as_they_are() {
+        let Some(program) = itself() else {
+            return skipped(&"the program itself is not built");
+        };
+        for name in ["copy-large", "copy-tree", "compile", "chroot"] {
+            let Ok(Workload::Commands(commands)) = plimsoll_classics::workload(name, &[]) else {
+                panic!("{name} is programs");
+            };
+            match play_with(&program, &commands) {
+                Ok(results) => {
+                    for phase in results {
+                        let value = phase.metric.show(phase.value);
+                        let cpu = Nanos(phase.user_cpu_ns + phase.system_cpu_ns);
+                        let line = format!("{name}: {}: {value}, CPU {cpu}", phase.name);
+                        let _ = writeln!(std::io::stderr(), "{line}");
+                    }
+                }
+                Err(failure) if failure.message.contains("is missing") => skipped(&failure),
+                Err(failure) => panic!("{name}: {failure}"),
             }
         }
     }
