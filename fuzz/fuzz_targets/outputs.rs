@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any text as the output of each program that is read: results or an error, no panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_classics::originals::{Format, read};
+
+fuzz_target!(|input: &[u8]| {
+    let text = String::from_utf8_lossy(input);
+    let _ = Format::guess(&text);
+    for format in Format::ALL {
+        if let Ok(readings) = read(format, &text) {
+            assert!(readings.iter().all(|reading| !reading.phases.is_empty()));
+        }
+    }
+});
