@@ -4,7 +4,7 @@
 //! What a phase needs is laid out before its clock starts, so preparation is in no measured time.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::comparison::Metric;
 use plimsoll_core::event::{Interval, PhaseResult};
@@ -48,9 +48,14 @@ impl Prepared {
                     ..interval
                 });
             };
-            let outcome = self
-                .play_phase(phase, &options, stop, &mut shifted)
-                .map_err(|error| error.in_phase(&phase.name))?;
+            let outcome = match self.play_phase(phase, &options, stop, &mut shifted) {
+                // Between two phases, or while the next was laid out: what was measured is kept.
+                Err(Error::Stopped(_)) if !whole.phases.is_empty() => {
+                    whole.interrupted = true;
+                    break;
+                }
+                played => played.map_err(|error| error.in_phase(&phase.name))?,
+            };
             origin = origin + covered;
             add(&mut whole, phase, outcome);
             if whole.interrupted || whole.failed.is_some() {
@@ -68,6 +73,9 @@ impl Prepared {
         stop: &AtomicBool,
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<Outcome, Error> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped(format!("play the phase '{}'", phase.name)));
+        }
         let seed = options.seed;
         let play = match &phase.body {
             PhaseBody::Blocks(blocks) => {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Series of phases on files and in virtual time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use plimsoll_core::comparison::Metric;
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::offsets::Offsets;
@@ -221,4 +223,34 @@ fn a_limit_ends_a_phase_and_not_the_series() {
     let expect = Nanos(50_000_000)..Nanos(51_000_000);
     assert!(expect.contains(&wall), "{wall}");
     assert_eq!(outcome.phases[1].stats.ops(), 256);
+}
+
+#[test]
+fn a_stop_keeps_the_phases_that_were_measured() {
+    let disk = SimDisk {
+        service: Nanos(10_000_000),
+        ..SimDisk::default()
+    };
+    // 2.56 s each: the first is told of in the middle and at its end.
+    let pass = |name| phase(name, vec![group("data", |_| {})]);
+    let workload = series(vec![pass("first"), pass("second"), pass("third")]);
+    for (stop_at, expect) in [(0, 1), (1, 1), (2, 1), (3, 2)] {
+        let stop = AtomicBool::new(false);
+        let mut told = 0;
+        let mut prepared = ready(Place::Sim(disk), &workload);
+        let run = prepared.run(&RunOptions::default(), &stop, &mut |_| {
+            stop.store(told >= stop_at, Ordering::Relaxed);
+            told += 1;
+        });
+        let outcome = run.unwrap();
+        assert!(outcome.interrupted, "{stop_at}");
+        assert_eq!(outcome.phases.len(), expect, "{stop_at}");
+    }
+    let mut prepared = ready(Place::Sim(disk), &workload);
+    let run = prepared.run(&RunOptions::default(), &AtomicBool::new(true), &mut |_| {});
+    assert!(
+        run.unwrap_err()
+            .to_string()
+            .ends_with("stopped by the user")
+    );
 }
