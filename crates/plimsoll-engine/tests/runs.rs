@@ -15,7 +15,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::Group;
-use plimsoll_core::workload::files::{FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Sizes};
+use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Sizes};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{EngineChoice, Error, Place, Prepared, RunOptions, prepare};
@@ -105,7 +105,7 @@ fn varmail_does_its_thirteen_operations_in_proportion() {
 #[test]
 fn file_contents_do_not_compress() {
     let directory = tempfile::tempdir().unwrap();
-    let workload = Workload::Files(FileLoop::varmail());
+    let workload = Workload::Files(varmail(|_, _| {}));
     let prepared = ready(directory.path(), &workload, EngineChoice::Auto);
     let set = directory.path().join("bigfileset");
     let file = std::fs::read_dir(set).unwrap().next();

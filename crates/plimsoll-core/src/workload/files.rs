@@ -366,6 +366,25 @@ impl FileSet {
 }
 
 impl FileLoop {
+    /// One group of threads that repeats `ops` on one set, until the time is up.
+    #[must_use]
+    pub fn of(name: &str, set: FileSet, threads: u32, ops: Vec<LoopOp>) -> Self {
+        FileLoop {
+            name: name.into(),
+            sets: vec![set],
+            groups: vec![LoopGroup {
+                name: "threads".into(),
+                threads,
+                ops,
+                direct: false,
+                sync: false,
+            }],
+            over: Over::Rotor,
+            events_per_s: None,
+            sync_at_end: false,
+        }
+    }
+
     /// Threads of all groups.
     #[must_use]
     pub fn threads(&self) -> u32 {
@@ -381,49 +400,5 @@ impl FileLoop {
             round_u64(expected * set.mean_bytes as f64)
         };
         self.sets.iter().map(bytes).fold(0, u64::saturating_add)
-    }
-}
-
-impl FileLoop {
-    /// filebench's `varmail` personality, version 3.0: a mail server that syncs every message.
-    #[must_use]
-    pub fn varmail() -> Self {
-        let append = FileOp::AppendRandom { bytes: 16_384 };
-        let read = FileOp::ReadWhole {
-            piece_bytes: 1 << 20,
-        };
-        let ops = [
-            FileOp::Delete,
-            FileOp::Create,
-            append,
-            FileOp::Fsync,
-            FileOp::Close,
-            FileOp::Open,
-            read,
-            append,
-            FileOp::Fsync,
-            FileOp::Close,
-            FileOp::Open,
-            read,
-            FileOp::Close,
-        ];
-        let files = FileSet {
-            prealloc: 0.8,
-            ..FileSet::flat("bigfileset", 1_000, 16_384, Sizes::Gamma(1.5))
-        };
-        FileLoop {
-            name: "varmail".into(),
-            sets: vec![files],
-            groups: vec![LoopGroup {
-                name: "filereader".into(),
-                threads: 16,
-                ops: ops.map(LoopOp::from).into(),
-                direct: false,
-                sync: false,
-            }],
-            over: Over::Rotor,
-            events_per_s: None,
-            sync_at_end: false,
-        }
     }
 }

@@ -15,10 +15,10 @@ use plimsoll_core::event::Interval;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
     Arrival, Blocks, Extent, Finish, Group, Made, Pace, SyncKind, Turn, TurnKind, Work,
 };
-use plimsoll_core::workload::{FileLoop, Workload};
 use plimsoll_engine::{EngineChoice, Outcome, Place, Prepared, RunOptions, SimDisk, prepare};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -214,7 +214,10 @@ fn what_does_not_fit_is_refused_before_anything_is_made() {
             }),
             "are available (MemAvailable)",
         ),
-        (Workload::Files(FileLoop::varmail()), "needs a directory"),
+        (
+            Workload::Files(common::varmail(|_, _| {})),
+            "needs a directory",
+        ),
         (
             with(&|g| (g.workers, g.extent.shared) = (2, false)),
             "needs a directory",

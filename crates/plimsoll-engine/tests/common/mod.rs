@@ -6,7 +6,7 @@ use plimsoll_core::offsets::Offsets;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Blocks, Group};
-use plimsoll_core::workload::files::{FileLoop, FileOp, FileSet, LoopGroup, LoopOp};
+use plimsoll_core::workload::files::{FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Sizes};
 
 /// A cell of one length with so many reads and writes of 4 KiB.
 pub(crate) fn cell(seconds: u64, reads: u64, writes: u64) -> Cell {
@@ -51,9 +51,31 @@ pub(crate) fn random(name: &str, read_share: f64, change: impl FnOnce(&mut Group
     Workload::Blocks(blocks)
 }
 
-/// varmail, with its set and its threads changed.
+/// A mail server's loop of thirteen operations, with its set and its threads changed.
 pub(crate) fn varmail(change: impl FnOnce(&mut FileSet, &mut LoopGroup)) -> FileLoop {
-    let mut files = FileLoop::varmail();
+    let append = FileOp::AppendRandom { bytes: 16_384 };
+    let piece_bytes = 1 << 20;
+    let read = FileOp::ReadWhole { piece_bytes };
+    let list = [
+        FileOp::Delete,
+        FileOp::Create,
+        append,
+        FileOp::Fsync,
+        FileOp::Close,
+        FileOp::Open,
+        read,
+        append,
+        FileOp::Fsync,
+        FileOp::Close,
+        FileOp::Open,
+        read,
+        FileOp::Close,
+    ];
+    let set = FileSet {
+        prealloc: 0.8,
+        ..FileSet::flat("bigfileset", 1_000, 16_384, Sizes::Gamma(1.5))
+    };
+    let mut files = FileLoop::of("varmail", set, 16, ops(&list));
     change(&mut files.sets[0], &mut files.groups[0]);
     files
 }

@@ -14,8 +14,8 @@ use plimsoll_core::model::{Arrivals, Cell};
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::FileOp;
-use plimsoll_core::workload::{FileLoop, Workload};
 use plimsoll_engine::clock::SimClock;
 use plimsoll_engine::drive::{Limits, drive};
 use plimsoll_engine::recorder::Recorder;
@@ -259,7 +259,7 @@ fn threads_that_want_the_same_file_wait_for_each_other() {
 
 #[test]
 fn the_same_seed_simulates_the_same_run() {
-    let files = FileLoop::varmail();
+    let files = varmail(|_, _| {});
     let options = RunOptions {
         length: Nanos(2_000 * MS),
         ..RunOptions::default()

@@ -16,7 +16,8 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::target::{MachineFacts, TargetFacts};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::{Blocks, FileLoop, Workload};
+use plimsoll_core::workload::files::{FileLoop, FileOp, FileSet, LoopOp, Sizes};
+use plimsoll_core::workload::{Blocks, Workload};
 
 /// How large the made-up run is.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +113,15 @@ fn nas() -> Model {
     }
 }
 
+/// As many threads, files and operations as varmail has.
+fn varmail() -> FileLoop {
+    let set = FileSet {
+        prealloc: 0.8,
+        ..FileSet::flat("bigfileset", 1_000, 16_384, Sizes::Gamma(1.5))
+    };
+    FileLoop::of("varmail", set, 16, vec![LoopOp::from(FileOp::Stat); 13])
+}
+
 fn entries(size: Size) -> Vec<Entry> {
     let entry = |label: &str, scale, workload| Entry {
         label: label.into(),
@@ -121,7 +131,7 @@ fn entries(size: Size) -> Vec<Entry> {
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(nas())),
-        entry("varmail", 1.0, Workload::Files(FileLoop::varmail())),
+        entry("varmail", 1.0, Workload::Files(varmail())),
         entry(
             "randread",
             1.0,
