@@ -103,3 +103,36 @@ fn workloads_are_exported_or_refused() {
         assert!(errors.contains(word), "{errors}");
     }
 }
+
+#[test]
+fn programs_are_run_as_workloads_and_leave_nothing() {
+    let lab = Lab::new();
+    let target = lab.directory("target");
+    for (workload, phases) in [
+        ("copy-tree,size=100000", vec!["to", "from"]),
+        ("cmd:test -d . && echo 1 > x", vec!["cmd"]),
+    ] {
+        let _ = std::fs::remove_dir_all(lab.path("run"));
+        let args = [
+            "run",
+            workload,
+            &target,
+            "--no-verify",
+            "-o",
+            "run",
+            "--json",
+        ];
+        let output = lab.run(&args);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let events = std::fs::read_to_string(lab.path("run").join("events.jsonl")).unwrap();
+        let ended = events.lines().find(|line| line.contains("trial_ended"));
+        let ended: serde_json::Value = serde_json::from_str(ended.unwrap()).unwrap();
+        let list = ended["trial_ended"]["phases"].as_array().unwrap();
+        let names: Vec<_> = list.iter().filter_map(|p| p["name"].as_str()).collect();
+        assert_eq!(names, phases, "{workload}");
+        assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0, "{workload}");
+    }
+    let args = ["run", "cmd:exit 3", &target, "--no-verify", "-o", "failed"];
+    let errors = text(&lab.run(&args).stderr);
+    assert!(errors.contains("status 3"), "{errors}");
+}
