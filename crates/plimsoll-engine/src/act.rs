@@ -301,7 +301,8 @@ impl Act<'_> {
             durable,
         };
         let file = Arc::new(layout::open_data(path, opening)?);
-        let (engine, mut name) = open_engine(self.choice, &file, depth, len, seed)?;
+        let choice = self.choice.for_file(opening.direct, depth);
+        let (engine, mut name) = open_engine(choice, &file, depth, len, seed)?;
         if direct && !can {
             name.push_str("; through the page cache (no direct I/O here)");
         }
