@@ -67,7 +67,7 @@ fn add(results: &mut Results, event: RunEvent) {
         RunEvent::Interval { place, interval } => {
             results.intervals.entry(place).or_default().push(interval);
         }
-        RunEvent::TrialEnded(result) => results.trials.push(result),
+        RunEvent::TrialEnded(result) => results.trials.push(*result),
         RunEvent::Warning(warning) => results.warnings.push(warning),
         RunEvent::Finished {
             interrupted,

@@ -89,7 +89,7 @@ fn events() -> Vec<RunEvent> {
     vec![
         RunEvent::TrialBegan(trial()),
         RunEvent::Interval { place: 0, interval },
-        RunEvent::TrialEnded(result),
+        RunEvent::TrialEnded(Box::new(result)),
         RunEvent::Warning(Warning {
             about: "a".into(),
             text: "mind".into(),

@@ -364,7 +364,7 @@ pub enum RunEvent {
         interval: Interval,
     },
     /// A trial has ended.
-    TrialEnded(TrialResult),
+    TrialEnded(Box<TrialResult>),
     /// A reader should know.
     Warning(Warning),
     /// All trials are done, or the user stopped.

@@ -140,7 +140,7 @@ pub(crate) fn run_trial(
 
 /// Tells the listener of a result and of what a reader of it should know.
 fn tell(result: &TrialResult, open_loop: bool, listener: &mut dyn Listener) {
-    listener.event(&RunEvent::TrialEnded(result.clone()));
+    listener.event(&RunEvent::TrialEnded(Box::new(result.clone())));
     for text in remarks(result, open_loop) {
         let about = format!("{} on {}", result.trial.workload, result.trial.arm);
         listener.event(&RunEvent::Warning(Warning { about, text }));

@@ -238,7 +238,7 @@ fn write(folder: &Path, manifest: &Manifest, sources: &[Source]) -> Result<(), F
             let place = saturating_u32(trials.len() as u64);
             let result = trial(source, reading, block, place);
             writer.event(&RunEvent::TrialBegan(result.trial.clone()));
-            writer.event(&RunEvent::TrialEnded(result.clone()));
+            writer.event(&RunEvent::TrialEnded(Box::new(result.clone())));
             trials.push(result);
             for note in &reading.notes {
                 let warning = Warning {
