@@ -11,7 +11,7 @@ use plimsoll_core::event::{Interval, PhaseResult};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::files::Over;
+use plimsoll_core::workload::files::{FileOp, Over};
 use plimsoll_core::workload::series::{Body as PhaseBody, Phase};
 
 use crate::act::{Act, Body};
@@ -155,7 +155,7 @@ fn phase_result(phase: &Phase, outcome: &Outcome) -> PhaseResult {
         metric: phase.metric,
         value: match phase.metric {
             Metric::BytesPerSecond => ratio(bytes as f64, seconds),
-            Metric::OpsPerSecond => ratio(ops as f64, seconds),
+            Metric::OpsPerSecond => ratio(ops as f64 / per_turn(&phase.body), seconds),
             Metric::WallTime => wall.0 as f64,
             Metric::MeanResponse => outcome.stats.response().mean_ns(),
         },
@@ -165,4 +165,22 @@ fn phase_result(phase: &Phase, outcome: &Outcome) -> PhaseResult {
         system_cpu_ns: outcome.generator.system_cpu_ns,
         workers: outcome.workers.clone(),
     }
+}
+
+/// Operations that workers count for one turn of a phase. A list that is carried out once for each
+/// file is one turn, whatever is in it: its rate is files per second.
+fn per_turn(body: &PhaseBody) -> f64 {
+    let PhaseBody::Files(files) = body else {
+        return 1.0;
+    };
+    let (Over::Each(_), Some(group)) = (files.over, files.groups.first()) else {
+        return 1.0;
+    };
+    let counted = group.ops.iter().filter(|op| {
+        !matches!(
+            op.op,
+            FileOp::Fsync | FileOp::Fdatasync | FileOp::Close | FileOp::Delay { .. } | FileOp::Limit
+        )
+    });
+    f64::from(counted.map(|op| op.repeat).sum::<u32>().max(1))
 }
