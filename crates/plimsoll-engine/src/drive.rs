@@ -281,41 +281,69 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
 
     #[inline]
     fn gather(&mut self, now: &mut Nanos) -> Result<Gathered, Error> {
+        // Requests are looked at where they are: copying one that has just been put together stalls
+        // the processor for longer than all else takes here.
         while self.batch.len() < BATCH {
-            let (slot, request) = match self.pending.take() {
-                Some(pending) => pending,
-                None if self.ended => return Ok(Gathered::Ended),
-                None => {
-                    let Some(slot) = self.free.pop_front() else {
-                        return Ok(Gathered::Blocked);
-                    };
-                    match self.source.next(*now, slot)? {
-                        Next::Request(request) => (slot, request),
-                        Next::Until(time) => {
-                            self.free.push_front(slot);
-                            *now = self.clock.now();
-                            if time > *now {
-                                return Ok(Gathered::At(time));
-                            }
-                            continue;
-                        }
-                        answer => {
-                            self.free.push_front(slot);
-                            return Ok(self.no_request(answer));
-                        }
+            if self.pending.is_some() {
+                if let Some(gathered) = self.offer_pending(now)? {
+                    return Ok(gathered);
+                }
+                continue;
+            }
+            if self.ended {
+                return Ok(Gathered::Ended);
+            }
+            let Some(slot) = self.free.pop_front() else {
+                return Ok(Gathered::Blocked);
+            };
+            match self.source.next(*now, slot) {
+                Ok(Next::Request(ref request)) => {
+                    if let Some(gathered) = self.offer(slot, request, now)? {
+                        return Ok(gathered);
                     }
                 }
-            };
-            if request.intended_at > *now {
-                *now = self.clock.now();
-                if request.intended_at > *now {
-                    self.pending = Some((slot, request));
-                    return Ok(Gathered::At(request.intended_at));
+                Ok(Next::Until(time)) => {
+                    self.free.push_front(slot);
+                    *now = self.clock.now();
+                    if time > *now {
+                        return Ok(Gathered::At(time));
+                    }
                 }
+                Ok(answer) => {
+                    self.free.push_front(slot);
+                    return Ok(self.no_request(answer));
+                }
+                Err(error) => return Err(error),
             }
-            self.queue(slot, &request)?;
         }
         Ok(Gathered::More)
+    }
+
+    /// Queues `request` in `slot` if it is due; otherwise keeps it and says when it is.
+    #[inline(always)]
+    fn offer(
+        &mut self,
+        slot: u32,
+        request: &Request,
+        now: &mut Nanos,
+    ) -> Result<Option<Gathered>, Error> {
+        let due = request.intended_at;
+        if due > *now {
+            *now = self.clock.now();
+            if due > *now {
+                self.pending = Some((slot, *request));
+                return Ok(Some(Gathered::At(due)));
+            }
+        }
+        self.queue(slot, request)?;
+        Ok(None)
+    }
+
+    fn offer_pending(&mut self, now: &mut Nanos) -> Result<Option<Gathered>, Error> {
+        match self.pending.take() {
+            Some((slot, request)) => self.offer(slot, &request, now),
+            None => Ok(None),
+        }
     }
 
     fn no_request(&mut self, answer: Next) -> Gathered {
@@ -335,7 +363,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Error> {
         if self.moves_data && request.kind.is_write() {
             let bytes = &mut self.engine.buffer(slot)[..request.len as usize];
