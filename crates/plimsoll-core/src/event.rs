@@ -342,10 +342,6 @@ pub struct Warning {
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "events are made about once a second and passed by reference"
-)]
 pub enum RunEvent {
     /// A trial begins.
     TrialBegan(TrialId),

@@ -81,6 +81,8 @@ impl TIoUring {
 
     /// Runs it; the processor time is that of the whole process, in ticks of 10 ms.
     pub(crate) fn run(&self, options: &[&str], seconds: u32) -> Result<Sample, Fault> {
+        // It prints a rate once a second, and the last one only if it gets to it.
+        let seconds = seconds + 1;
         let length = format!("-r{seconds}");
         let mut args = vec![length.as_str()];
         args.extend_from_slice(options);
