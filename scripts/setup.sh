@@ -21,7 +21,8 @@ stacks=(
 build=("gcc cc links-the-program")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
-  test) wanted=("${build[@]}" "${stacks[@]}" "fio fio yardstick-of-the-engine's-own-cost") ;;
+  test) wanted=("${build[@]}" "${stacks[@]}" "fio fio its-exported-jobs-are-run-by-it"
+    "bonnie++ bonnie++ its-output-is-read") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
   *) echo "setup.sh: '$what' is not demo, test or bench" >&2; exit 2 ;;

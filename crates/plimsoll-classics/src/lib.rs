@@ -49,6 +49,9 @@ pub struct Known {
     pub build: fn(&Settings) -> Result<Workload, Error>,
 }
 
+/// Settings that are the memory of the machine in MiB.
+const MEMORY_SETTINGS: [(&str, &str); 2] = [(bonnie::NAME, "r"), (sgpdd::NAME, "ram")];
+
 /// Rooms of known workloads, in the order of lists.
 const ROOMS: &[&[Known]] = &[
     basic::KNOWN,
@@ -85,9 +88,25 @@ pub fn workload(name: &str, given: &[(String, String)]) -> Result<Workload, Erro
 /// # Errors
 /// As for [`workload`], and when the words cannot be taken apart.
 pub fn parse(text: &str) -> Result<Workload, Error> {
+    parse_on(text, None)
+}
+
+/// The same on a machine with so much memory, at which some programs look when nobody tells them.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_on(text: &str, memory_bytes: Option<u64>) -> Result<Workload, Error> {
     let words = Words::parse(text)?;
-    let mut workload = workload(&words.name, &words.given)?;
-    workload.rename(words.label());
+    let label = words.label();
+    let mut given = words.given;
+    for (program, setting) in MEMORY_SETTINGS {
+        let is_given = given.iter().any(|(name, _)| name == setting);
+        if let (true, false, Some(bytes)) = (words.name == program, is_given, memory_bytes) {
+            given.push((setting.into(), (bytes >> 20).to_string()));
+        }
+    }
+    let mut workload = workload(&words.name, &given)?;
+    workload.rename(label);
     Ok(workload)
 }
 

@@ -179,7 +179,11 @@ fn per_turn(body: &PhaseBody) -> f64 {
     let counted = group.ops.iter().filter(|op| {
         !matches!(
             op.op,
-            FileOp::Fsync | FileOp::Fdatasync | FileOp::Close | FileOp::Delay { .. } | FileOp::Limit
+            FileOp::Fsync
+                | FileOp::Fdatasync
+                | FileOp::Close
+                | FileOp::Delay { .. }
+                | FileOp::Limit
         )
     });
     f64::from(counted.map(|op| op.repeat).sum::<u32>().max(1))

@@ -20,11 +20,12 @@ use std::process::ExitCode;
   plimsoll compare /mnt/a /mnt/b -w varmail
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
 pub(super) struct Args {
-    /// Directories, new files or stacks; the first is the base of all ratios.
+    /// Directories, new files, block devices or stacks; the first is the base of all ratios.
     #[arg(required = true, num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
-    /// Workload: varmail, randread, randwrite or a file from `plimsoll fit`, with @FACTOR or
-    /// @auto (the largest round factor the slowest system should carry). May be repeated.
+    /// Workload: a name with settings, a file, or a program before a colon (see plimsoll run
+    /// --help). A model may have @FACTOR or @auto (the largest round factor the slowest system
+    /// should carry). May be repeated.
     #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
     /// Blocks: how often every system runs every workload.

@@ -10,13 +10,15 @@ use std::path::PathBuf;
 
 /// Run one workload on one target and report what it did.
 ///
-/// WORKLOAD is a built-in (varmail, randread, randwrite) or a file made by `plimsoll fit`, with
-/// `@FACTOR` to multiply its rates. TARGET is a directory, a file that does not exist yet, the
-/// name of a stack, `null` (nothing: measures plimsoll itself) or `sim` (a simulated disk in
-/// virtual time).
+/// WORKLOAD is known by name (`plimsoll workloads` lists all), with settings behind commas or as
+/// options of the original; or a file: a model made by `plimsoll fit`, with `@FACTOR` to multiply
+/// its rates, a fio job (.fio), filebench's language (.f); or a program before a colon, such as
+/// `fio:FILE`. TARGET is a directory, a file that does not exist yet, a block device, the name of
+/// a stack, `null` (nothing: measures plimsoll itself) or `sim` (a simulated disk in virtual time).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  plimsoll run varmail /mnt/a
+  plimsoll run varmail,nfiles=50000 /mnt/a
+  plimsoll run 'bonnie++ -s 4g -n 16' /mnt/a
   plimsoll run nas.toml@10 /mnt/a --for 30s
   plimsoll run nas.toml sim --whole")]
 pub(super) struct Args {

@@ -95,8 +95,9 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
         let workload = originals::workload(prefix, rest).map_err(Failure::usage)?;
         return Ok(workload.into());
     }
+    let memory = plimsoll_lab::facts::machine().ram_bytes;
     let looks_like_a_file = path.extension().is_some() || name.contains('/');
-    let made = plimsoll_classics::parse(name).map_err(|error| {
+    let made = plimsoll_classics::parse_on(name, Some(memory)).map_err(|error| {
         if looks_like_a_file && !name.contains([',', ' ']) {
             return Failure::usage(format!("read workload {name}: there is no such file"));
         }
