@@ -177,14 +177,7 @@ fn per_turn(body: &PhaseBody) -> f64 {
         return 1.0;
     };
     let counted = group.ops.iter().filter(|op| {
-        !matches!(
-            op.op,
-            FileOp::Fsync
-                | FileOp::Fdatasync
-                | FileOp::Close
-                | FileOp::Delay { .. }
-                | FileOp::Limit
-        )
+        op.op.is_operation() && !matches!(op.op, FileOp::Fsync | FileOp::Fdatasync | FileOp::Close)
     });
     f64::from(counted.map(|op| op.repeat).sum::<u32>().max(1))
 }
