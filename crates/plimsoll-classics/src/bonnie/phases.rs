@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The phases of bonnie++, in its order.
 
+use plimsoll_core::comparison::Metric;
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
@@ -68,9 +69,16 @@ fn large_file(shape: &Shape) -> Vec<Phase> {
     ];
     let wanted = |name: &str| shape.byte_mib > 0 || !matches!(name, "putc" | "getc");
     let phases = phases.into_iter().filter(|(name, _)| wanted(name));
-    phases
-        .map(|(name, group)| block_phase(name, vec![group]))
-        .collect()
+    let phases = phases.map(|(name, group)| block_phase(name, vec![group]));
+    phases.map(counted).collect()
+}
+
+/// Seeks are counted, everything else is measured in bytes.
+fn counted(mut phase: Phase) -> Phase {
+    if phase.name == "seeks" {
+        phase.metric = Metric::OpsPerSecond;
+    }
+    phase
 }
 
 /// One worker that goes once through the file of an earlier phase.
