@@ -66,24 +66,31 @@ const SOURCE: Setting = setting(
 );
 const JOBS: Setting = setting("jobs", Unit::Count, "2", "compilers at the same time");
 
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
-        name: "compile",
-        about: "a C program is unpacked, compiled with make, and removed",
-        settings: &[SOURCE, JOBS],
-        build: |settings| compile(settings),
+pub(crate) const KNOWN: &[Known] = &[Known {
+    name: "build",
+    about: "a C program is unpacked, compiled and removed, or that in a root file system of its own",
+    settings: &[
+        setting(
+            "mode",
+            Unit::Text,
+            "compile",
+            "compile, or chroot (as root)",
+        ),
+        SOURCE,
+        JOBS,
+        setting(
+            "suite",
+            Unit::Text,
+            "bookworm",
+            "release of Debian (chroot)",
+        ),
+    ],
+    build: |settings| match settings.text("mode") {
+        "compile" => compile(settings),
+        "chroot" => chroot(settings),
+        other => Err(settings.wrong("mode", other, "it is compile or chroot")),
     },
-    Known {
-        name: "chroot",
-        about: "a root file system is unpacked and set up, and a C program compiled inside it (as root)",
-        settings: &[
-            SOURCE,
-            JOBS,
-            setting("suite", Unit::Text, "bookworm", "release of Debian"),
-        ],
-        build: |settings| chroot(settings),
-    },
-];
+}];
 
 fn tool(name: &str) -> Command {
     let argv = [name, "--version"].map(String::from).to_vec();
@@ -128,7 +135,7 @@ fn compile(settings: &Settings) -> Result<Workload, Error> {
     let synced =
         |name: &str, text: &str, words: &[&str]| script(name, &format!("{text}\nsync -f ."), words);
     Ok(Workload::Commands(Commands {
-        name: "compile".into(),
+        name: "build".into(),
         prepare: vec![
             tool("tar"),
             tool("make"),
@@ -185,7 +192,7 @@ fn chroot(settings: &Settings) -> Result<Workload, Error> {
         |name: &str, text: &str, words: &[&str]| script(name, &format!("{text}\nsync -f ."), words);
     let root = "{dir}/root";
     Ok(Workload::Commands(Commands {
-        name: "chroot".into(),
+        name: "build".into(),
         prepare: vec![
             tool("debootstrap"),
             script(
@@ -234,7 +241,8 @@ mod tests {
                 vec!["debootstrap"],
             ),
         ] {
-            let Workload::Commands(commands) = workload(name, &[]).unwrap() else {
+            let given = [("mode".to_owned(), name.to_owned())];
+            let Workload::Commands(commands) = workload("build", &given).unwrap() else {
                 panic!("programs are commands");
             };
             let names: Vec<&str> = commands
@@ -256,7 +264,7 @@ mod tests {
     fn a_source_of_ones_own_is_taken_from_where_one_stands() {
         for (path, expect) in [("a/b", "{here}/a/b"), ("/a/b", "/a/b")] {
             let given = [("src".to_owned(), path.to_owned())];
-            let Workload::Commands(commands) = workload("compile", &given).unwrap() else {
+            let Workload::Commands(commands) = workload("build", &given).unwrap() else {
                 panic!("programs are commands");
             };
             assert!(
@@ -266,7 +274,9 @@ mod tests {
                     .any(|c| c.argv.contains(&expect.to_owned()))
             );
         }
-        let bad = [("suite".to_owned(), "../x".to_owned())];
-        assert!(workload("chroot", &bad).is_err());
+        let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let bad = [set("mode", "chroot"), set("suite", "../x")];
+        assert!(workload("build", &bad).is_err());
+        assert!(workload("build", &[set("mode", "x")]).is_err());
     }
 }

@@ -379,7 +379,7 @@ mod tests {
                 vec![("to", rate), ("from", rate)],
             ),
             (
-                "compile",
+                "build",
                 ("src", source.as_str()),
                 vec![("unpack", time), ("compile", time), ("remove", time)],
             ),
@@ -410,8 +410,8 @@ mod tests {
         let Some(program) = itself() else {
             return skipped(&"the program itself is not built");
         };
-        for name in ["copy-large", "copy-tree", "compile", "chroot"] {
-            let Ok(Workload::Commands(commands)) = plimsoll_classics::workload(name, &[]) else {
+        for name in ["copy-large", "copy-tree", "build", "build,mode=chroot"] {
+            let Ok(Workload::Commands(commands)) = plimsoll_classics::parse(name) else {
                 panic!("{name} is programs");
             };
             match play_with(&program, &commands) {
