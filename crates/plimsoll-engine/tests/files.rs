@@ -301,7 +301,7 @@ fn a_signal_between_groups_wakes_threads_that_wait_for_it() {
     let mut files = files(set, list, Over::Rotor);
     files.groups.push(group("writer", 1, writes));
     let mut prepared = ready(buffered(directory.path()), &Workload::Files(files));
-    let outcome = run(&mut prepared, 300);
+    let outcome = run(&mut prepared, 2_000);
     let stats = count(&outcome.stats, Kind::Stat);
     let syncs = count(&outcome.stats, Kind::Fdatasync);
     assert!(syncs > 1, "{syncs}");

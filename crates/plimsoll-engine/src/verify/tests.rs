@@ -184,7 +184,8 @@ fn not_one_lie_goes_unnoticed() {
         for seed in 0..5 {
             for every in [7, 300] {
                 let (report, n_lies) = verify_liar(lie, every, seed);
-                assert!(n_lies > 0, "{lie:?} {every}");
+                // A rare lie may find no moment that suits it.
+                assert!(n_lies > 0 || every > 7, "{lie:?} {every}");
                 assert!(report.n_faults >= n_lies, "{lie:?} {n_lies}: {report:?}");
             }
         }

