@@ -19,6 +19,12 @@ pub enum Offsets {
     Uniform,
     /// Every block once in random order, then again in another order (without replacement).
     Permutation,
+    /// As [`Offsets::Permutation`], in an order that depends on nothing but this number and the
+    /// count of blocks: the same for all workers, in every phase and every run.
+    FixedPermutation {
+        /// Which order.
+        seed: u64,
+    },
     /// One stream from the start of the region to its end, then from its start again.
     Sequential,
     /// One stream from the end of the region to its start, then from its end again.

@@ -256,7 +256,10 @@ impl File {
     fn pattern(&mut self, group: &Group, word: &str) -> Result<String, Error> {
         let name = &group.name;
         Ok(match &group.offsets {
-            Offsets::Uniform | Offsets::Permutation | Offsets::Zones(_) => format!("rand{word}"),
+            Offsets::Uniform
+            | Offsets::Permutation
+            | Offsets::FixedPermutation { .. }
+            | Offsets::Zones(_) => format!("rand{word}"),
             Offsets::Sequential => word.into(),
             Offsets::Runs { blocks } => format!("rand{word}:{blocks}"),
             Offsets::Strided { stride_bytes } => match &group.mix[..] {

@@ -24,6 +24,9 @@ pub(crate) const NAME: &str = "iozone";
 
 /// The most children of the original.
 const CHILDREN_MAX: u32 = 256;
+/// Every child seeds its generator with 0 before each random test (iozone 3), so all of them take
+/// their records in the same order, in every test and every run.
+const RANDOM_ORDER: Offsets = Offsets::FixedPermutation { seed: 0 };
 /// Largest record.
 const RECORD_MAX: u64 = 256 << 20;
 
@@ -234,7 +237,7 @@ fn group(shape: &Shape, test: &Test, made: Made, settings: &Settings) -> Group {
         },
         mix: vec![Turn::of(test.kind, saturating_u32(shape.record_bytes))],
         offsets: if test.is_random {
-            Offsets::Permutation
+            RANDOM_ORDER
         } else {
             Offsets::Sequential
         },
@@ -301,8 +304,8 @@ mod tests {
             ("rewrite", Write, Offsets::Sequential, Made::Earlier),
             ("read", Read, Offsets::Sequential, Made::Earlier),
             ("reread", Read, Offsets::Sequential, Made::Earlier),
-            ("random_read", Read, Offsets::Permutation, Made::Earlier),
-            ("random_write", Write, Offsets::Permutation, Made::Earlier),
+            ("random_read", Read, RANDOM_ORDER, Made::Earlier),
+            ("random_write", Write, RANDOM_ORDER, Made::Earlier),
         ] {
             let [group] = groups(&series, phase) else {
                 panic!("{phase} has one group");

@@ -93,9 +93,9 @@ struct Span {
 }
 
 impl Draw {
-    /// Offsets for worker `worker` of `workers` in `region`. The order of a permutation and the
-    /// places of Zipf's ranks come from `seed`: workers with the same seed have the same hot
-    /// blocks and the same order.
+    /// Offsets for worker `worker` of `workers` in `region`. The order of a permutation that brings
+    /// no seed and the places of Zipf's ranks come from `seed`: workers with the same seed have the
+    /// same hot blocks and the same order.
     #[must_use]
     pub fn new(
         offsets: &Offsets,
@@ -120,12 +120,10 @@ impl Draw {
                 stride_bytes: (*stride_bytes).max(1),
                 cursor: 0,
             },
-            Offsets::Permutation => Way::ByBlock(ByBlock::Permutation {
-                order: Permutation::new(blocks, seed.derive("round", 0)),
-                seed,
-                round: 0,
-                next: 0,
-            }),
+            Offsets::Permutation => Way::ByBlock(ByBlock::permutation(blocks, seed)),
+            Offsets::FixedPermutation { seed } => {
+                Way::ByBlock(ByBlock::permutation(blocks, Seed(*seed)))
+            }
             Offsets::Interleaved => {
                 let first = u64::from(worker) % blocks;
                 Way::ByBlock(ByBlock::Interleaved {
@@ -223,6 +221,15 @@ impl Draw {
 }
 
 impl ByBlock {
+    fn permutation(blocks: u64, seed: Seed) -> Self {
+        ByBlock::Permutation {
+            order: Permutation::new(blocks, seed.derive("round", 0)),
+            seed,
+            round: 0,
+            next: 0,
+        }
+    }
+
     fn next(&mut self, rng: &mut Rng) -> u64 {
         match self {
             ByBlock::Permutation {

@@ -103,6 +103,43 @@ fn the_order_of_a_seed_is_the_same_whatever_else_is_drawn() {
 }
 
 #[test]
+fn a_fixed_permutation_heeds_its_own_seed_only() {
+    let order = |fixed, worker, seed| {
+        let offsets = Offsets::FixedPermutation { seed: fixed };
+        let mut draw = Draw::new(&offsets, region(100), (worker, 2), Seed(seed));
+        let mut rng = Rng::new(Seed(seed));
+        (0..100)
+            .map(|_| draw.next(KIB4, &mut rng))
+            .collect::<Vec<_>>()
+    };
+    let first = order(0, 0, 1);
+    assert_eq!(first, order(0, 1, 2));
+    assert_ne!(first, order(3, 0, 1));
+    let mut sorted = first;
+    sorted.sort_unstable();
+    assert!(
+        sorted
+            .into_iter()
+            .eq((0..100).map(|block| (1 << 20) + block * 4096))
+    );
+}
+
+#[test]
+fn the_forms_in_files_are_apart() {
+    for (text, expect) in [
+        ("\"permutation\"", Offsets::Permutation),
+        (
+            "{\"fixed_permutation\":{\"seed\":0}}",
+            Offsets::FixedPermutation { seed: 0 },
+        ),
+    ] {
+        let read: Offsets = serde_json::from_str(text).unwrap();
+        assert_eq!(read, expect, "{text}");
+        assert_eq!(serde_json::to_string(&expect).unwrap(), text);
+    }
+}
+
+#[test]
 fn uniform_blocks_are_equally_likely() {
     let (blocks, n) = (256u16, 256_000);
     let mut counts = vec![0u32; blocks.into()];

@@ -136,6 +136,7 @@ fn a_pass_covers_every_block_of_every_region_once() {
         (Offsets::Sequential, Region::Part, 4u32),
         (Offsets::Backward, Region::Part, 3),
         (Offsets::Permutation, Region::Whole, 2),
+        (Offsets::FixedPermutation { seed: 0 }, Region::Whole, 2),
         (Offsets::Interleaved, Region::Whole, 5),
     ] {
         let group = group(|g| {
@@ -155,11 +156,11 @@ fn a_pass_covers_every_block_of_every_region_once() {
             all.extend(blocks);
         }
         all.sort_unstable();
-        let times = if offsets == Offsets::Permutation {
-            2
-        } else {
-            1
-        };
+        let is_permutation = matches!(
+            offsets,
+            Offsets::Permutation | Offsets::FixedPermutation { .. }
+        );
+        let times = if is_permutation { 2 } else { 1 };
         let covered = u64::from(64 / workers * workers);
         let covered = if region == Region::Part { covered } else { 64 };
         let expect = (0..covered).flat_map(|block| vec![block; times]);
