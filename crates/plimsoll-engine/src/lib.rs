@@ -53,7 +53,7 @@ pub use error::Error;
 pub use prepare::{Place, Prepared, prepare};
 pub use run::{Outcome, RunOptions};
 pub use sim::{Law, SimDisk};
-pub use trace::{TracedOp, trace_ops};
+pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{
     Checked, Fault, Finding, Ledger, VerifyOptions, VerifyReport, read_back, verify, verify_engine,
 };

@@ -3,23 +3,30 @@
 //! against its original operation by operation.
 //!
 //! The real sources play against a simulated disk on which everything takes a microsecond; all
-//! threads take part, since they share files, events and signals, and one of them is written down.
+//! threads of a file loop take part, since they share files, events and signals, and one of them is
+//! written down. Workers of block I/O take part where they share their work.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_core::num::{saturating_u32, to_usize};
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Work;
 use plimsoll_core::workload::files::Over;
 use plimsoll_core::workload::series::Body;
-use plimsoll_core::workload::{FileLoop, Workload};
+use plimsoll_core::workload::{Blocks, FileLoop, Workload};
 
+use crate::blocks::{self, BlockSource, Common, Merged};
+use crate::check::Checks;
 use crate::clock::SimClock;
 use crate::drive::{Limits, drive};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::file_loop::{FileLoopSource, Play, check};
+use crate::file_loop::{FileLoopSource, Play};
+use crate::layout::data_file_name;
+use crate::prepare::Ground;
 use crate::recorder::Recorder;
 use crate::sim::{Law, SimDisk};
 use crate::source::{Next, Source};
@@ -39,96 +46,237 @@ pub struct TracedOp {
     pub file: String,
     /// Byte offset, where the kind has one.
     pub offset: u64,
-    /// Bytes that move. For an append the drawn size, for a whole file its size.
+    /// Bytes that move. For an append of a file loop the drawn size, for a whole file its size; 0
+    /// where none move.
     pub len: u32,
 }
 
-/// The first `count` operations of the first thread of group `group` of a workload; of a series, of
-/// each phase that has such a group.
+/// Whose operations are traced, from 0: the group, and the worker or thread in it.
+pub type Who = (u32, u32);
+
+/// The operations of the first worker of a group: [`trace_worker`].
 ///
 /// # Errors
-/// When the workload does not make sense, or is one whose operations cannot be said beforehand.
+/// As [`trace_worker`].
 pub fn trace_ops(
     workload: &Workload,
     group: u32,
     seed: Seed,
     count: usize,
 ) -> Result<Vec<TracedOp>, Error> {
+    trace_worker(workload, (group, 0), seed, count)
+}
+
+/// The first `count` operations of one worker (or thread) of a workload; of a series, of each phase
+/// that has such a one, with the seeds that its phases get from `seed` when it is played.
+///
+/// Operations of block I/O are in the order in which they are handed over, those of file loops in
+/// the order in which they end. Neither warm-up nor limits of time count, nor stonewalls.
+///
+/// # Errors
+/// When the workload does not make sense, has no such worker, or is one whose operations cannot be
+/// said beforehand: a fitted model or programs.
+pub fn trace_worker(
+    workload: &Workload,
+    who: Who,
+    seed: Seed,
+    count: usize,
+) -> Result<Vec<TracedOp>, Error> {
+    check_who(workload, who)?;
+    let ground = &Ground::Sim(disk(1));
+    Checks { ground, align: 1 }.workload(workload)?;
     let mut known = Known::new();
     match workload {
-        Workload::Files(files) => trace_loop(files, (0, group), seed, count, &mut known),
+        Workload::Blocks(blocks) => trace_blocks(blocks, who, seed, count),
+        Workload::Files(files) => trace_loop(files, who, seed, count, &mut known),
         Workload::Series(series) => {
             let mut traced = Vec::new();
-            for (phase, body) in (0..).zip(series.phases.iter().map(|phase| &phase.body)) {
-                let Body::Files(files) = body else {
-                    return Err(no_trace(&series.phases[phase as usize].name));
+            for (number, phase) in (0..).zip(&series.phases) {
+                let seed = seed.derive("phase", number.into());
+                let of_phase = match &phase.body {
+                    Body::Blocks(blocks) => trace_blocks(blocks, who, seed, count)?,
+                    Body::Files(files) => trace_loop(files, who, seed, count, &mut known)?,
                 };
-                traced.extend(trace_loop(files, (phase, group), seed, count, &mut known)?);
+                let in_phase = |op| TracedOp {
+                    phase: number,
+                    ..op
+                };
+                traced.extend(of_phase.into_iter().map(in_phase));
             }
             Ok(traced)
         }
-        other => Err(no_trace(other.name())),
+        Workload::Model(_) | Workload::Commands(_) => Err(no_trace(workload)),
     }
 }
 
-fn no_trace(name: &str) -> Error {
+fn no_trace(workload: &Workload) -> Error {
     Error::Workload(format!(
-        "'{name}' is no loop of file operations, and only those are traced"
+        "the operations of '{}' are not traced: only those of block I/O and file loops are",
+        workload.name()
     ))
+}
+
+/// Whether the workload, or one of its phases, has this worker.
+fn check_who(workload: &Workload, who: Who) -> Result<(), Error> {
+    let has = match workload {
+        Workload::Blocks(blocks) => blocks_have(blocks, who),
+        Workload::Files(files) => files_have(files, who),
+        Workload::Series(series) => series.phases.iter().any(|phase| match &phase.body {
+            Body::Blocks(blocks) => blocks_have(blocks, who),
+            Body::Files(files) => files_have(files, who),
+        }),
+        Workload::Model(_) | Workload::Commands(_) => return Err(no_trace(workload)),
+    };
+    if has {
+        return Ok(());
+    }
+    let (name, (group, worker)) = (workload.name(), who);
+    Err(Error::Workload(format!(
+        "'{name}' has no worker {worker} in a group {group}; both are counted from 0"
+    )))
+}
+
+fn blocks_have(blocks: &Blocks, (group, worker): Who) -> bool {
+    let group = blocks.groups.get(to_usize(group.into()));
+    group.is_some_and(|group| worker < group.workers)
+}
+
+fn files_have(files: &FileLoop, (group, worker): Who) -> bool {
+    let group = files.groups.get(to_usize(group.into()));
+    group.is_some_and(|group| worker < group.threads)
+}
+
+/// The simulated disk: everything takes a microsecond, nothing waits for anything else.
+fn disk(slots: u32) -> SimDisk {
+    SimDisk {
+        service: Nanos(1_000),
+        ns_per_byte: 0.0,
+        servers: slots,
+        law: Law::Constant,
+    }
+}
+
+/// Plays a source in virtual time until it ends.
+fn play<S: Source>(source: &mut S, slots: u32, seed: Seed) -> Result<(), Error> {
+    let clock = SimClock::new();
+    let mut engine: Box<dyn Engine> = Box::new(disk(slots).engine(slots, clock.clone(), seed));
+    let mut recorder = Recorder::new(Nanos(0), ());
+    let limits = Limits::simulated(Nanos::MAX);
+    let go_on = AtomicBool::new(false);
+    let engine = engine.as_mut();
+    drive(engine, &clock, source, &mut recorder, limits, &go_on)?;
+    Ok(())
+}
+
+fn trace_blocks(
+    blocks: &Blocks,
+    (group, worker): Who,
+    seed: Seed,
+    count: usize,
+) -> Result<Vec<TracedOp>, Error> {
+    let number = to_usize(group.into());
+    let asked = blocks.groups.get(number);
+    let Some(asked) = asked.filter(|group| worker < group.workers) else {
+        return Ok(Vec::new());
+    };
+    let common = Common::new(blocks, false);
+    let mut posts = blocks::posts(blocks, (Nanos(0), Nanos::MAX), seed, &common);
+    // Only workers that share their work have a part in what the others do.
+    let shares_work = matches!(asked.work, Work::Together(_));
+    posts.retain(|post| post.group_number == number && (post.worker == worker || shares_work));
+    let members = posts.iter().map(|post| {
+        let depth = post.group.depth;
+        (BlockSource::new(post, depth), depth)
+    });
+    let mut source = WatchedBlocks {
+        inner: Merged::new(members.collect()),
+        place: if shares_work {
+            to_usize(worker.into())
+        } else {
+            0
+        },
+        file: data_file_name(&asked.extent.file, (!asked.extent.shared).then_some(worker)),
+        count,
+        traced: Vec::new(),
+    };
+    let slots = posts.iter().map(|post| u64::from(post.group.depth)).sum();
+    play(&mut source, saturating_u32(slots), seed)?;
+    Ok(source.traced)
+}
+
+fn traced(request: &Request, file: String) -> TracedOp {
+    TracedOp {
+        phase: 0,
+        kind: request.kind,
+        file,
+        offset: request.offset,
+        len: request.len,
+    }
+}
+
+/// Workers of a group of which one is watched.
+struct WatchedBlocks {
+    inner: Merged,
+    /// Of the watched one among them.
+    place: usize,
+    /// What it works on.
+    file: String,
+    count: usize,
+    traced: Vec<TracedOp>,
+}
+
+impl Source for WatchedBlocks {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+        if self.traced.len() >= self.count {
+            return Ok(Next::End);
+        }
+        let next = self.inner.next(now, slot)?;
+        if let Next::Request(request) = &next
+            && self.inner.holder(slot) == self.place
+        {
+            self.traced.push(traced(request, self.file.clone()));
+        }
+        Ok(next)
+    }
+
+    fn completed(&mut self, slot: u32, sample: &Sample) {
+        self.inner.completed(slot, sample);
+    }
 }
 
 fn trace_loop(
     files: &FileLoop,
-    (phase, group): (u32, u32),
+    (group, worker): Who,
     seed: Seed,
     count: usize,
     known: &mut Known,
 ) -> Result<Vec<TracedOp>, Error> {
-    check(files)?;
     let threads = files.threads();
-    let before = files.groups.iter().take(group as usize);
-    let thread: u32 = before.map(|group| group.threads).sum();
+    let before = files.groups.iter().take(to_usize(group.into()));
+    let before: u32 = before.map(|group| group.threads).sum();
+    // A phase without such a worker is played all the same: later ones need its files.
+    let thread = files_have(files, (group, worker)).then_some(before + worker);
     let trees = Arc::new(Trees::new(files, seed, known));
-    let play = Arc::new(Play::new(files, Arc::clone(&trees)));
+    let loops = Arc::new(Play::new(files, Arc::clone(&trees)));
     let mut source = Watched {
-        inner: play.source((0, threads), Nanos::MAX, None, seed)?,
+        inner: loops.source((0, threads), Nanos::MAX, None, seed)?,
         trees,
         thread,
-        phase,
         count,
         // Later phases need the files of one that goes over them.
         to_the_end: files.over != Over::Rotor,
         ops_left: OPS_MAX,
         traced: Vec::new(),
     };
-    let clock = SimClock::new();
-    let disk = SimDisk {
-        service: Nanos(1_000),
-        ns_per_byte: 0.0,
-        servers: threads,
-        law: Law::Constant,
-    };
-    let mut engine: Box<dyn Engine> = Box::new(disk.engine(threads, clock.clone(), seed));
-    let mut recorder = Recorder::new(Nanos(0), ());
-    let limits = Limits::simulated(Nanos::MAX);
-    let go = AtomicBool::new(false);
-    drive(
-        engine.as_mut(),
-        &clock,
-        &mut source,
-        &mut recorder,
-        limits,
-        &go,
-    )?;
-    Ok(std::mem::take(&mut source.traced))
+    play(&mut source, threads, seed)?;
+    Ok(source.traced)
 }
 
 /// A source of which one thread is watched.
 struct Watched {
     inner: FileLoopSource,
     trees: Arc<Trees>,
-    thread: u32,
-    phase: u32,
+    thread: Option<u32>,
     count: usize,
     to_the_end: bool,
     ops_left: u64,
@@ -141,19 +289,14 @@ impl Watched {
             Kind::SyncAll => String::new(),
             _ => self.trees.path(request.file),
         };
-        self.traced.push(TracedOp {
-            phase: self.phase,
-            kind: request.kind,
-            file,
-            offset: request.offset,
-            len: request.len,
-        });
+        self.traced.push(traced(request, file));
     }
 }
 
 impl Source for Watched {
     fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
-        let enough = self.traced.len() >= self.count && !self.to_the_end;
+        let enough = self.thread.is_none() || self.traced.len() >= self.count;
+        let enough = enough && !self.to_the_end;
         if enough || self.ops_left == 0 {
             return Ok(Next::End);
         }
@@ -162,7 +305,8 @@ impl Source for Watched {
 
     fn completed(&mut self, slot: u32, sample: &Sample) {
         self.ops_left = self.ops_left.saturating_sub(1);
-        if self.inner.holder(slot) == Some(self.thread) && self.traced.len() < self.count {
+        let is_watched = self.thread.is_some() && self.inner.holder(slot) == self.thread;
+        if is_watched && self.traced.len() < self.count {
             self.write_down(&sample.request);
         }
         self.inner.completed(slot, sample);
@@ -173,7 +317,9 @@ impl Source for Watched {
 mod tests {
     use super::*;
     use plimsoll_core::comparison::Metric;
-    use plimsoll_core::workload::blocks::Blocks;
+    use plimsoll_core::offsets::Offsets;
+    use plimsoll_core::workload::Commands;
+    use plimsoll_core::workload::blocks::{Finish, Group, Turn, TurnKind};
     use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Order, Sizes, Tree};
     use plimsoll_core::workload::series::{Phase, Series};
 
@@ -232,10 +378,113 @@ mod tests {
         assert_eq!(lines[19], "2 delete set/00000000/00000003 0");
     }
 
+    fn blocks(change: impl FnOnce(&mut Group)) -> Blocks {
+        let mut group = Group {
+            mix: vec![Turn::of(TurnKind::Update, 4096)],
+            offsets: Offsets::Sequential,
+            ..Group::default()
+        };
+        group.extent.bytes = 3 * 4096;
+        change(&mut group);
+        Blocks {
+            name: "blocks".into(),
+            groups: vec![group],
+        }
+    }
+
+    fn lines(workload: &Workload, group: u32, count: usize) -> Vec<String> {
+        let traced = trace_ops(workload, group, Seed(1), count).unwrap();
+        let line = |op: &TracedOp| format!("{} {} {} {}", op.kind, op.file, op.offset, op.len);
+        traced.iter().map(line).collect()
+    }
+
     #[test]
-    fn what_is_no_file_loop_is_refused_by_name() {
-        let blocks = Workload::Blocks(Blocks::random("randread", 1.0));
-        let error = trace_ops(&blocks, 0, Seed(1), 1).unwrap_err().to_string();
-        assert!(error.contains("'randread'"), "{error}");
+    fn blocks_are_traced_with_syncs_and_what_comes_last() {
+        let syncs = |group: &mut Group| {
+            group.workers = 2;
+            group.work = Work::Pass;
+            group.extent.shared = false;
+            group.syncs.every = 2;
+            group.finish = vec![Finish::Fsync, Finish::Close];
+        };
+        let expect = [
+            "read plimsoll.data.0 0 4096",
+            "write plimsoll.data.0 0 4096",
+            "read plimsoll.data.0 4096 4096",
+            "write plimsoll.data.0 4096 4096",
+            "fsync plimsoll.data.0 0 0",
+            "read plimsoll.data.0 8192 4096",
+            "write plimsoll.data.0 8192 4096",
+            "fsync plimsoll.data.0 0 0",
+            "close plimsoll.data.0 0 0",
+        ];
+        for count in [3, 9, 100] {
+            let found = lines(&Workload::Blocks(blocks(syncs)), 0, count);
+            assert_eq!(found, expect[..count.min(9)]);
+        }
+    }
+
+    #[test]
+    fn the_asked_group_is_traced_and_those_who_share_its_work_take_theirs() {
+        let mut two = blocks(|group| group.work = Work::Each(1));
+        two.groups.extend(blocks(|_| ()).groups);
+        for (work, workers, ops) in [
+            (Work::Together(12), 3, 8),
+            (Work::Each(4), 3, 8),
+            (Work::Time, 1, 50),
+        ] {
+            two.groups[1].work = work;
+            two.groups[1].workers = workers;
+            let workload = Workload::Blocks(two.clone());
+            for worker in 0..workers {
+                let found = trace_worker(&workload, (1, worker), Seed(1), 50).unwrap();
+                assert_eq!(found.len(), ops, "{work:?}");
+            }
+            assert!(trace_worker(&workload, (1, workers), Seed(1), 50).is_err());
+        }
+        assert_eq!(lines(&Workload::Blocks(two.clone()), 0, 50).len(), 2);
+    }
+
+    #[test]
+    fn a_series_may_have_phases_of_both_kinds() {
+        let of_blocks = Phase {
+            body: Body::Blocks(blocks(|group| group.work = Work::Pass)),
+            ..phase("blocks", &[], false)
+        };
+        let series = Workload::Series(Series {
+            name: "series".into(),
+            classic: None,
+            phases: vec![
+                phase("create", &[FileOp::Create, FileOp::Close], false),
+                of_blocks,
+                phase("delete", &[FileOp::Delete], true),
+            ],
+        });
+        let traced = trace_ops(&series, 0, Seed(1), 100).unwrap();
+        let of = |phase| traced.iter().filter(|op| op.phase == phase).count();
+        assert_eq!([of(0), of(1), of(2)], [8, 6, 4]);
+    }
+
+    #[test]
+    fn what_cannot_be_traced_is_said() {
+        let fine = Workload::Blocks(blocks(|_| ()));
+        let idle = Workload::Blocks(blocks(|group| group.workers = 0));
+        let empty = Workload::Blocks(blocks(|group| group.extent.bytes = 1));
+        let programs = Workload::Commands(Commands {
+            name: "programs".into(),
+            prepare: Vec::new(),
+            phases: Vec::new(),
+            finish: Vec::new(),
+            data_bytes: 0,
+        });
+        for (workload, group, expect) in [
+            (&fine, 1, "'blocks' has no worker 0 in a group 1"),
+            (&idle, 0, "no worker 0"),
+            (&empty, 0, "does not fit"),
+            (&programs, 0, "'programs'"),
+        ] {
+            let error = trace_ops(workload, group, Seed(1), 1).unwrap_err();
+            assert!(error.to_string().contains(expect), "{error}");
+        }
     }
 }

@@ -44,6 +44,11 @@ impl Merged {
             first: 0,
         }
     }
+
+    /// Which of the workers, by its place, has its operation in this slot of the engine.
+    pub(crate) fn holder(&self, slot: u32) -> usize {
+        self.seats[slot as usize].0
+    }
 }
 
 impl Source for Merged {
