@@ -40,6 +40,18 @@ pub(super) struct Timing {
     no_verify: bool,
 }
 
+impl Timing {
+    /// The seed that was given, or a new one.
+    pub(super) fn seed(&self) -> Seed {
+        let drawn = || {
+            let now = jiff::Timestamp::now().as_nanosecond();
+            // Any 32 bits do; a short number is easier to type again.
+            u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
+        };
+        Seed(self.seed.unwrap_or_else(drawn))
+    }
+}
+
 /// What `run` and `compare` ask for.
 #[derive(Debug)]
 pub(super) struct Measure<'a> {
@@ -164,13 +176,8 @@ fn settings(job: &Measure<'_>) -> Result<Settings, Failure> {
             "run for {length}: the shortest run is 100 ms"
         )));
     }
-    let drawn = || {
-        let now = jiff::Timestamp::now().as_nanosecond();
-        // Any 32 bits do; a short number is easier to type again.
-        u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
-    };
     Ok(Settings {
-        seed: Seed(timing.seed.unwrap_or_else(drawn)),
+        seed: timing.seed(),
         policy: job.policy,
         blocks: job.blocks,
         length: timing.length,

@@ -13,6 +13,7 @@ mod report;
 mod run;
 pub(crate) mod spec;
 mod stack;
+mod trace_ops;
 mod trees;
 mod workloads;
 

@@ -15,17 +15,20 @@ use std::path::PathBuf;
 /// its rates, a fio job (.fio), filebench's language (.f); or a program before a colon, such as
 /// `fio:FILE`. TARGET is a directory, a file that does not exist yet, a block device, the name of
 /// a stack, `null` (nothing: measures plimsoll itself) or `sim` (a simulated disk in virtual time).
+/// With --trace-ops nothing is run: it shows what the workload would do.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll run varmail,nfiles=50000 /mnt/a
   plimsoll run 'bonnie++ -s 4g -n 16' /mnt/a
   plimsoll run nas.toml@10 /mnt/a --for 30s
-  plimsoll run nas.toml sim --whole")]
+  plimsoll run nas.toml sim --whole
+  plimsoll run varmail,nthreads=1 --trace-ops 13")]
 pub(super) struct Args {
     /// Workload to run.
     workload: String,
-    /// Where to run it.
-    target: String,
+    /// Where to run it. Not needed, and not touched, with --trace-ops.
+    #[arg(required_unless_present = "trace_ops")]
+    target: Option<String>,
     #[command(flatten)]
     timing: Timing,
     #[command(flatten)]
@@ -46,11 +49,29 @@ pub(super) struct Args {
     /// Say what would be done and do nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Only print the first N operations of one worker, or thread, in order (of a series: of each
+    /// phase): phase of a series, kind, file, offset and bytes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
+        conflicts_with_all = ["output", "destroy", "whole", "dry_run"])]
+    trace_ops: Option<u32>,
+    /// Group of the worker that is traced, from 0.
+    #[arg(long, value_name = "G", default_value_t = 0, requires = "trace_ops")]
+    group: u32,
+    /// Which worker or thread of the group is traced, from 0.
+    #[arg(long, value_name = "W", default_value_t = 0, requires = "trace_ops")]
+    worker: u32,
 }
 
+/// Most operations that are traced: they are kept until all are known.
+const COUNT_MAX: i64 = 10_000_000;
+
 pub(super) fn main(args: &Args) -> Outcome {
+    if let Some(count) = args.trace_ops {
+        let who = (args.group, args.worker);
+        return super::trace_ops::print(&args.workload, who, args.timing.seed(), count, args.json);
+    }
     let finished = measure(&Measure {
-        targets: std::slice::from_ref(&args.target),
+        targets: args.target.as_slice(),
         workloads: std::slice::from_ref(&args.workload),
         control: false,
         blocks: 1,

@@ -137,3 +137,81 @@ fn workloads_are_listed_with_their_settings_and_mistakes_find_the_nearest() {
         assert!(error.contains(expect), "{workload}: {error}");
     }
 }
+
+/// The operations that `--trace-ops` prints, as objects.
+fn traced(lab: &Lab, args: &[&str]) -> Vec<serde_json::Value> {
+    let args = [&["run"], args, &["--json", "--seed", "1"]].concat();
+    let value = lab.json(&args);
+    value.as_array().expect("an array of operations").clone()
+}
+
+#[test]
+fn the_operations_of_varmail_are_shown_without_a_target() {
+    let lab = Lab::new();
+    let args = ["varmail,nthreads=1", "--trace-ops", "13"];
+    let expect = "delete create append fsync close open read_whole append fsync close open \
+                  read_whole close";
+    let ops = traced(&lab, &args);
+    let kinds: Vec<&str> = ops.iter().filter_map(|op| op["kind"].as_str()).collect();
+    assert_eq!(kinds.join(" "), expect);
+    let output = lab.run(&[&["run"], &args[..]].concat());
+    let lines = text(&output.stdout);
+    let words = lines.lines().map(|line| line.split_whitespace().collect());
+    let words: Vec<Vec<&str>> = words.collect();
+    let first: Vec<&str> = words.iter().map(|words| words[0]).collect();
+    assert_eq!(first.join(" "), expect);
+    assert!(words.iter().all(|words| words.len() == 4), "{lines}");
+    assert!(text(&output.stderr).starts_with("seed "));
+}
+
+#[test]
+fn the_records_of_iozone_are_shown_phase_by_phase() {
+    let lab = Lab::new();
+    let ops = traced(
+        &lab,
+        &[
+            "iozone -i 0 -i 1 -i 2 -t 2 -s 64k -r 16k",
+            "--trace-ops",
+            "100",
+        ],
+    );
+    assert_eq!(ops.len(), 6 * 4);
+    for (phase, kind, is_random) in [
+        ("write", "write", false),
+        ("rewrite", "write", false),
+        ("read", "read", false),
+        ("reread", "read", false),
+        ("random_read", "read", true),
+        ("random_write", "write", true),
+    ] {
+        let of_phase: Vec<_> = ops.iter().filter(|op| op["phase"] == phase).collect();
+        assert!(of_phase.iter().all(|op| op["kind"] == kind), "{phase}");
+        assert!(of_phase.iter().all(|op| op["bytes"] == 16_384), "{phase}");
+        let offsets = of_phase.iter().filter_map(|op| op["offset"].as_u64());
+        let mut offsets: Vec<u64> = offsets.collect();
+        if is_random {
+            offsets.sort_unstable();
+        }
+        assert_eq!(offsets, [0, 16_384, 32_768, 49_152], "{phase}");
+    }
+}
+
+#[test]
+fn what_cannot_be_traced_is_said() {
+    let lab = Lab::new();
+    for (args, expect) in [
+        (
+            &["randread", "--trace-ops", "1", "--group", "7"][..],
+            "no worker 0 in a group 7",
+        ),
+        (&["cmd:true", "--trace-ops", "1"], "not traced"),
+        (&["randread", "--trace-ops", "0"], "1..=10000000"),
+        (&["randread"], "<TARGET>"),
+        (&["randread", "t", "--group", "0"], "--trace-ops"),
+    ] {
+        let output = lab.run(&[&["run"], args].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(expect), "{args:?}: {said}");
+    }
+}

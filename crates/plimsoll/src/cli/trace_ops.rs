@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll run --trace-ops`: the operations of a workload in order, without doing them, so that
+//! its definition can be held against the original.
+
+use super::spec::WorkloadSpec;
+use crate::failure::{Code, Outcome, failed};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::workload::Workload;
+use plimsoll_engine::{TracedOp, Who};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// Prints the first `count` operations of one worker.
+pub(super) fn print(text: &str, who: Who, seed: Seed, count: u32, json: bool) -> Outcome {
+    let spec = WorkloadSpec::parse(text)?;
+    for note in &spec.notes {
+        super::say(note);
+    }
+    let count = plimsoll_core::num::to_usize(count.into());
+    let traced = plimsoll_engine::trace_worker(&spec.workload, who, seed, count)
+        .map_err(failed(Code::Usage))?;
+    let phases = phases(&spec.workload);
+    if json {
+        let all: Vec<serde_json::Value> = traced.iter().map(|op| as_json(op, &phases)).collect();
+        super::print_json(&serde_json::Value::from(all));
+    } else {
+        super::say(&format!("seed {seed}"));
+        super::print(&as_text(&traced, &phases));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Names of the phases of a series; of others nothing.
+fn phases(workload: &Workload) -> Vec<&str> {
+    match workload {
+        Workload::Series(series) => {
+            let phases = series.phases.iter();
+            phases.map(|phase| phase.name.as_str()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn phase_of<'a>(op: &TracedOp, phases: &[&'a str]) -> Option<&'a str> {
+    let number = plimsoll_core::num::to_usize(op.phase.into());
+    phases.get(number).copied()
+}
+
+fn as_json(op: &TracedOp, phases: &[&str]) -> serde_json::Value {
+    let mut value = serde_json::json!({
+        "kind": op.kind, "file": op.file, "offset": op.offset, "bytes": op.len });
+    if let Some(phase) = phase_of(op, phases) {
+        value["phase"] = phase.into();
+    }
+    value
+}
+
+/// One line for each operation, in columns.
+fn as_text(traced: &[TracedOp], phases: &[&str]) -> String {
+    let width = |of: fn(&TracedOp) -> usize| traced.iter().map(of).max().unwrap_or(0);
+    let (kinds, files) = (width(|op| op.kind.name().len()), width(|op| op.file.len()));
+    let names = phases.iter().map(|name| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for op in traced {
+        if let Some(phase) = phase_of(op, phases) {
+            let _ = write!(text, "{phase:names$}  ");
+        }
+        // What belongs to no file has a column all the same.
+        let file = if op.file.is_empty() { "-" } else { &op.file };
+        let (kind, offset, bytes) = (op.kind.name(), op.offset, op.len);
+        let _ = writeln!(
+            text,
+            "{kind:kinds$}  {file:files$}  {offset:>12}  {bytes:>9}"
+        );
+    }
+    text
+}
