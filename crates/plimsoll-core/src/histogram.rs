@@ -73,7 +73,7 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, value: Nanos) {
         self.counts[index(value.0)] += 1;
-        self.sum_ns = self.sum_ns.wrapping_add(value.0);
+        self.sum_ns = self.sum_ns.saturating_add(value.0);
         self.min_ns = self.min_ns.min(value.0);
         self.max_ns = self.max_ns.max(value.0);
     }
@@ -108,7 +108,7 @@ impl Histogram {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
             *mine += theirs;
         }
-        self.sum_ns = self.sum_ns.wrapping_add(other.sum_ns);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -164,7 +164,13 @@ impl Histogram {
         for (index, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= want {
-                return upper_ns(index).min(self.max_ns);
+                // The last bucket has no upper edge.
+                let last = index + 1 == self.counts.len();
+                return if last {
+                    self.max_ns
+                } else {
+                    upper_ns(index).min(self.max_ns)
+                };
             }
         }
         self.max_ns
@@ -324,5 +330,17 @@ mod tests {
         let (small, _) = filled(1, 298);
         let (enough, _) = filled(1, 299);
         assert!(!small.supports_quantile(0.99) && enough.supports_quantile(0.99));
+    }
+
+    #[test]
+    fn what_lies_beyond_the_last_bucket_is_told_as_the_largest() {
+        let mut histogram = Histogram::new();
+        for seconds in [1, 300, 301] {
+            histogram.record(Nanos(seconds * 1_000_000_000));
+        }
+        assert_eq!(histogram.quantile_ns(0.9), 301_000_000_000);
+        assert!(histogram.quantile_ns(0.3) < 1_020_000_000);
+        histogram.record(Nanos(u64::MAX));
+        assert_eq!(histogram.sum_ns(), u64::MAX, "a sum does not wrap");
     }
 }

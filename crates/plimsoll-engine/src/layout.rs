@@ -10,7 +10,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,15 +37,16 @@ pub(crate) const PIECE_BYTES: usize = 1 << 20;
 /// Pieces between syncs: bounds the dirty memory, and thereby how long a stop takes.
 const PIECES_PER_SYNC: u64 = 64;
 
-/// Makes sure that the data file at `path` has `bytes` random bytes, reusing one of that size. One
-/// that could not be finished is removed: its size would make it look whole.
+/// Makes sure that the data file at `path` has `bytes` random bytes, reusing one of that size that
+/// has no holes: reads of holes, which discards leave, never reach the medium. One that could not
+/// be finished is removed: its size would make it look whole.
 pub(crate) fn data_file(
     path: &Path,
     bytes: u64,
     seed: Seed,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes) {
+    if std::fs::metadata(path).is_ok_and(|found| is_whole(&found, bytes)) {
         let file = File::open(path).map_err(|e| Error::at("open", path, e))?;
         return sync(&file, path);
     }
@@ -55,6 +56,12 @@ pub(crate) fn data_file(
         let _ = std::fs::remove_file(path);
     }
     laid_out
+}
+
+/// Whether a file has this size, and blocks below all of it.
+fn is_whole(found: &std::fs::Metadata, bytes: u64) -> bool {
+    let held = found.blocks().saturating_mul(512);
+    found.is_file() && found.len() == bytes && held >= bytes
 }
 
 fn new_data_file(path: &Path, bytes: u64, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
@@ -218,5 +225,9 @@ mod tests {
         // One that is used again was whole, and stays.
         lay_out(true).unwrap();
         assert!(path.exists());
+        // One with holes is not.
+        File::create(&path).unwrap().set_len(1 << 20).unwrap();
+        lay_out(false).unwrap();
+        assert!(std::fs::read(&path).unwrap().iter().any(|byte| *byte != 0));
     }
 }

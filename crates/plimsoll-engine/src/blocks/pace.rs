@@ -148,8 +148,15 @@ impl Envelope {
     /// The instant at which the integral of the rate has grown by `mass`: exact, nothing is drawn
     /// and thrown away.
     fn next(&mut self, mut mass: f64) -> Nanos {
-        // Some segment has mass, so every turn through them takes some away.
-        loop {
+        // Whole rounds lead to the same place in a later one; rates of almost nothing need many.
+        let rounds = (mass / self.round_mass()).floor();
+        if rounds >= 1.0 {
+            mass -= rounds * self.round_mass();
+            let round_ns: f64 = self.segments.iter().map(|s| s.length.0 as f64).sum();
+            self.began_ns = self.began_ns.saturating_add(round_u64(rounds * round_ns));
+        }
+        // Less than a round is left, but for rounding.
+        for _ in 0..=2 * self.segments.len() {
             let segment = self.segments[self.segment];
             let seconds = segment.length.as_secs_f64();
             let slope = (segment.to_per_s - segment.from_per_s) / seconds.max(1e-9);
@@ -167,6 +174,13 @@ impl Envelope {
             self.inside_s = 0.0;
             self.segment = (self.segment + 1) % self.segments.len();
         }
+        Nanos(self.began_ns)
+    }
+
+    /// Integral of the rate over all segments; above 0, or there would be no envelope.
+    fn round_mass(&self) -> f64 {
+        let mass = |s: &Segment| (s.from_per_s + s.to_per_s) / 2.0 * s.length.as_secs_f64();
+        self.segments.iter().map(mass).sum()
     }
 }
 

@@ -158,7 +158,11 @@ impl BlockSource {
             Work::Each(turns) => turns,
         };
         let reads = |turn: &Turn| turn.kind.operations().contains(&Kind::Read);
-        let read_into = group.extent.made != Made::Before && group.mix.iter().any(reads);
+        // What is read from a file of random bytes may be written again; holes read as zeros.
+        let discards = |turn: &Turn| turn.kind == TurnKind::Discard;
+        let traced = matches!(group.pace, Pace::Open(Arrival::Trace(_)));
+        let holes = group.extent.made != Made::Before || group.mix.iter().any(discards);
+        let read_into = traced || holes && group.mix.iter().any(reads);
         let slot = Slot {
             free_since: group.delay,
             then: Then::Nothing,
@@ -607,8 +611,8 @@ impl Source for BlockSource {
             return 0;
         }
         let mut left = 0;
-        // Bounded by the instants before `time`.
-        while self.work.turns > 0 && self.stage == Stage::Turns {
+        // A backlog larger than this is told as this: drawing it would take longer than the run.
+        while left < LEFT_MAX && self.work.turns > 0 && self.stage == Stage::Turns {
             match self.pace.due(time, self.end.min(time), Nanos(0)) {
                 Due::At(_) | Due::Op(..) if self.work.take() => {}
                 _ => break,
@@ -619,6 +623,9 @@ impl Source for BlockSource {
         left
     }
 }
+
+/// Most requests counted that were never handed over.
+const LEFT_MAX: u64 = 10_000_000;
 
 fn is_sync(kind: Kind) -> bool {
     matches!(kind, Kind::Fsync | Kind::Fdatasync | Kind::SyncRange)

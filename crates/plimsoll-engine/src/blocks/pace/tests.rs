@@ -164,3 +164,19 @@ fn an_envelope_has_the_area_of_its_segments_again_and_again() {
         assert!(merged(&Arrival::Envelope(silent), 1, Nanos(SECOND)).is_empty());
     }
 }
+
+#[test]
+fn an_envelope_of_almost_nothing_answers_at_once() {
+    let segment = |length, rate| Segment {
+        length: Nanos(length),
+        from_per_s: rate,
+        to_per_s: rate,
+    };
+    // One instant in 10^12 s: further away than the clock reaches within a few steps.
+    let thin = Arrival::Envelope(vec![segment(1_000, 1e-12)]);
+    assert_eq!(merged(&thin, 1, Nanos(SECOND)).len(), 0);
+    // Many rounds of short segments have the area of one long one.
+    let short = Arrival::Envelope(vec![segment(1_000, 500.0), segment(1_000, 1_500.0)]);
+    let n = merged(&short, 1, Nanos(20 * SECOND)).len() as f64;
+    assert!((n / 20_000.0 - 1.0).abs() < 0.03, "{n}");
+}
