@@ -35,6 +35,9 @@ pub const BATCH: usize = 16;
 /// Longest wait: how soon a stop is noticed.
 const WAIT_MAX: Nanos = Nanos(25_000_000);
 
+/// An operation that has not come back for so long when a run is stopped counts as failed.
+const HUNG: Nanos = Nanos(1_000_000_000);
+
 /// How long operations in flight are waited for after a stop.
 const STOP_DRAIN: Nanos = Nanos(80_000_000);
 
@@ -489,9 +492,9 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
 
     fn finish(mut self, interrupted: bool) -> DriveEnd {
         let at = self.clock.now();
-        if !interrupted {
-            self.give_up(at);
-        }
+        // After a stop only what had hung before it is a failure; the rest was given no time.
+        let patience = if interrupted { HUNG } else { Nanos(0) };
+        self.give_up(at, patience);
         // What became due while an interrupted run was ending is nobody's failure.
         let due_before = if interrupted { self.asked_at } else { at };
         let pending = self.pending.take();
@@ -505,15 +508,23 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         }
     }
 
-    /// Counts operations that never came back as failed: leaving them out would hide the worst.
-    fn give_up(&mut self, at: Nanos) {
-        for flight in self.flights.iter_mut().filter_map(Option::take) {
-            self.recorder.record(&Sample {
+    /// Counts operations that never came back within `patience` as failed: leaving them out would
+    /// hide the worst.
+    fn give_up(&mut self, at: Nanos, patience: Nanos) {
+        for (slot, flight) in (0..).zip(&mut self.flights) {
+            let Some(flight) = flight.take_if(|f| at.since(f.submitted_at) >= patience) else {
+                continue;
+            };
+            let sample = Sample {
                 request: flight.request,
                 submitted_at: flight.submitted_at,
                 completed_at: at,
                 result: Err(ETIMEDOUT),
-            });
+            };
+            if self.source.is_counted(slot) {
+                self.recorder.record(&sample);
+            }
+            self.source.given_up(slot, &sample);
         }
     }
 }

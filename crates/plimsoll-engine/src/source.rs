@@ -79,6 +79,10 @@ pub trait Source {
     /// Looks at the buffer of an operation that has ended, if [`Source::CHECKS`].
     fn check(&mut self, _slot: u32, _sample: &Sample, _buffer: &[u8]) {}
 
+    /// The operation in `slot` has not come back and is waited for no longer: the time it took
+    /// until now is known, its end is not.
+    fn given_up(&mut self, _slot: u32, _sample: &Sample) {}
+
     /// How many requests intended to start before `time` were never given out. May use them up.
     fn left_before(&mut self, _time: Nanos) -> u64 {
         0

@@ -99,6 +99,13 @@ impl<S: Source> Source for Watched<S> {
         Some((self.source.workers()).unwrap_or_else(|| counted.collect()))
     }
 
+    fn given_up(&mut self, slot: u32, sample: &Sample) {
+        if self.source.is_counted(slot) {
+            self.count(slot, sample);
+        }
+        self.source.given_up(slot, sample);
+    }
+
     fn left_before(&mut self, time: Nanos) -> u64 {
         self.source.left_before(time)
     }

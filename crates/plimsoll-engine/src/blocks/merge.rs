@@ -113,6 +113,11 @@ impl Source for Merged {
         Some(members.map(|member| member.source.result()).collect())
     }
 
+    fn given_up(&mut self, slot: u32, sample: &Sample) {
+        let (number, own) = self.seats[slot as usize];
+        self.workers[number].source.given_up(own, sample);
+    }
+
     fn left_before(&mut self, time: Nanos) -> u64 {
         let members = self.workers.iter_mut();
         members.map(|m| m.source.left_before(time)).sum()

@@ -606,6 +606,12 @@ impl Source for BlockSource {
         Some(vec![self.result()])
     }
 
+    fn given_up(&mut self, _slot: u32, sample: &Sample) {
+        if self.stage != Stage::Uncounted {
+            self.count_end(sample);
+        }
+    }
+
     fn left_before(&mut self, time: Nanos) -> u64 {
         if !matches!(self.pace, Pacing::Open { .. } | Pacing::Trace { .. }) {
             return 0;

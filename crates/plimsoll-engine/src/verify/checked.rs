@@ -156,6 +156,10 @@ impl<S: Source> Source for Checked<S> {
         self.inner.workers()
     }
 
+    fn given_up(&mut self, slot: u32, sample: &Sample) {
+        self.inner.given_up(slot, sample);
+    }
+
     fn left_before(&mut self, time: Nanos) -> u64 {
         self.inner.left_before(time)
     }
