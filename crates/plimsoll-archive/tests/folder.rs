@@ -82,6 +82,7 @@ fn events() -> Vec<RunEvent> {
         phases: Vec::new(),
         workers: Vec::new(),
         failed: None,
+        data_check: None,
         generator: Generator::default(),
         fidelity: Vec::new(),
         interrupted: false,
@@ -166,9 +167,11 @@ fn other_folders_newer_formats_and_occupied_folders_are_refused() {
         Err(ArchiveError::Occupied(_))
     ));
     let path = folder.path().join("manifest.json");
-    let newer = fs::read_to_string(&path)
-        .unwrap()
-        .replacen("\"1.0\"", "\"1.7\"", 1);
+    let newer = fs::read_to_string(&path).unwrap().replacen(
+        &format!("\"{}\"", FormatVersion::RUN),
+        "\"1.7\"",
+        1,
+    );
     fs::write(&path, newer).unwrap();
     let error = open(folder.path()).unwrap_err().to_string();
     assert!(

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::comparison::{Comparison, Metric, Policy};
+use crate::data_check::DataCheckResult;
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
 use crate::model::Fidelity;
@@ -248,9 +249,28 @@ pub struct TrialResult {
     /// When and on what the storage ended it: then it is kept but not compared.
     #[serde(default)]
     pub failed: Option<String>,
+    /// What became of the data, where that was to be verified. With bad blocks the trial is kept
+    /// but not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_check: Option<DataCheckResult>,
 }
 
 impl TrialResult {
+    /// What became of the data, if some of them were bad.
+    #[must_use]
+    pub fn bad_data(&self) -> Option<&DataCheckResult> {
+        let check = self.data_check.as_ref();
+        check.filter(|check| check.bad.total() > 0)
+    }
+
+    /// Whether it says something of the system: it came to its end, nothing failed (failing is
+    /// fast), and no data were bad.
+    #[must_use]
+    pub fn is_comparable(&self) -> bool {
+        let whole = !self.interrupted && self.failed.is_none();
+        whole && self.stats.errors() == 0 && self.bad_data().is_none()
+    }
+
     /// The value of `metric` for this trial.
     #[must_use]
     pub fn value(&self, metric: Metric) -> f64 {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+pub mod data_check;
 pub mod event;
 pub mod format;
 pub mod histogram;

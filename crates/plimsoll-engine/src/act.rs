@@ -35,6 +35,7 @@ use crate::run::{Outcome, RunOptions};
 use crate::source::{OpenLoop, Source};
 use crate::sync::Sync;
 use crate::sys::uring::Uring;
+use crate::verify::{Checked, Ledgers};
 use crate::watch::Watched;
 use crate::worker::{Desk, Ended, Report};
 
@@ -58,6 +59,8 @@ pub(crate) struct Act<'a> {
     pub(crate) options: &'a RunOptions,
     /// Whether the first worker that has done its work stops the counting of the others.
     pub(crate) stonewall: bool,
+    /// What is written where, if that is to be verified.
+    pub(crate) ledgers: Option<&'a Ledgers>,
 }
 
 /// What one worker is.
@@ -288,7 +291,7 @@ impl Act<'_> {
         }
     }
 
-    fn open_file(
+    pub(crate) fn open_file(
         &self,
         path: &std::path::Path,
         (direct, durable): (bool, bool),
@@ -339,6 +342,13 @@ impl Act<'_> {
             }
             (Role::Blocks(post), _) => {
                 let mut source = BlockSource::new(post, slots);
+                let path = self.ground.file_of(post.group, post.worker);
+                let watch = self.ledgers.zip(path);
+                let Some((ledger, check_reads)) = watch.and_then(|(all, path)| all.of(&path))
+                else {
+                    return stage.act(&mut source, desk, shared, start);
+                };
+                let mut source = Checked::new(source, ledger, slots, check_reads);
                 stage.act(&mut source, desk, shared, start)
             }
             (Role::AllBlocks(posts), _) => {

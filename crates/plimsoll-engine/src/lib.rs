@@ -55,5 +55,6 @@ pub use run::{Outcome, RunOptions};
 pub use sim::{Law, SimDisk};
 pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{
-    Checked, Fault, Finding, Ledger, VerifyOptions, VerifyReport, read_back, verify, verify_engine,
+    Checked, DataCheck, Fault, Finding, Ledger, VerifyOptions, VerifyReport, can_check_data,
+    read_back, verify, verify_engine,
 };

@@ -9,6 +9,9 @@ use crate::error::Error;
 /// histograms.
 const THREAD_BYTES: u64 = 512 << 10;
 
+/// What is remembered of a block whose data are verified.
+const LEDGER_BYTES: u64 = 32;
+
 /// Most threads: below the limits of an ordinary system, above what a storage system is asked by
 /// one machine.
 pub(crate) const THREADS_MAX: u64 = 16_384;
@@ -44,6 +47,23 @@ fn check_within(
     )))
 }
 
+/// Refuses what the ledgers of so many blocks would not fit into.
+pub(crate) fn check_ledgers(name: &str, blocks: u64) -> Result<(), Error> {
+    let found = std::fs::read_to_string("/proc/meminfo").ok();
+    let Some(available) = found.as_deref().and_then(available_bytes) else {
+        return Ok(());
+    };
+    let needed = blocks.saturating_mul(LEDGER_BYTES);
+    if needed <= available {
+        return Ok(());
+    }
+    let (needed, available) = (size(needed as f64), size(available as f64));
+    Err(Error::Workload(format!(
+        "'{name}': to verify its {blocks} blocks takes {needed} of memory, and {available} are \
+         available (MemAvailable); use larger blocks or less data"
+    )))
+}
+
 /// What programs can still take without swapping, from the text of `/proc/meminfo`.
 fn available_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo
@@ -56,6 +76,15 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ledgers_that_no_machine_can_hold_are_refused() {
+        assert!(check_ledgers("w", 1 << 10).is_ok());
+        let refused = check_ledgers("w", u64::MAX).map_err(|error| error.to_string());
+        if std::fs::read_to_string("/proc/meminfo").is_ok() {
+            assert!(refused.is_err_and(|text| text.contains("larger blocks")));
+        }
+    }
 
     const MEMINFO: &str = "MemTotal:       8000000 kB\nMemAvailable:    4194304 kB\n";
 

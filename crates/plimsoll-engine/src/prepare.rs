@@ -192,7 +192,8 @@ impl Ground {
 /// What a data file is to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DataFile {
-    bytes: u64,
+    /// Whole pages.
+    pub(crate) bytes: u64,
     made: Made,
     is_read: bool,
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::event::{Generator, Interval, OpStats, PhaseResult, WorkerResult};
 use plimsoll_core::model::Cell;
 use plimsoll_core::rng::Seed;
@@ -13,7 +14,8 @@ use plimsoll_core::workload::Workload;
 use crate::act::{Act, Body};
 use crate::error::Error;
 use crate::file_loop::Play;
-use crate::prepare::Prepared;
+use crate::prepare::{Ground, Prepared};
+use crate::verify::{DataCheck, can_check_data};
 
 /// How to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,12 @@ pub struct RunOptions {
     pub depth_max: u32,
     /// Seed of arrivals, sizes and offsets.
     pub seed: Seed,
+    /// Whether what it writes is verified. That takes processor time and memory: such a run shows
+    /// whether data are kept, not how fast.
+    pub data_check: DataCheck,
+    /// Marks what is written where that is verified. To be new for each run, or what an earlier
+    /// one left could pass for what this one wrote.
+    pub stamp_seed: Seed,
 }
 
 impl Default for RunOptions {
@@ -38,6 +46,8 @@ impl Default for RunOptions {
             warmup: Nanos(0),
             depth_max: 256,
             seed: Seed(0),
+            data_check: DataCheck::Off,
+            stamp_seed: Seed(0),
         }
     }
 }
@@ -68,18 +78,21 @@ pub struct Outcome {
     /// Why the target ended it before its time, if it did: it was full, or failed all the time.
     /// What was measured until then is here.
     pub failed: Option<String>,
+    /// What became of the data, where that was verified.
+    pub data_check: Option<DataCheckResult>,
 }
 
 impl Prepared {
     /// Runs the workload. `on_interval` hears of every second of the measured part about when it
     /// ends, from the calling thread, and of the last ones when everything has ended; they add up
     /// to the outcome. The phases of a series follow each other without a gap on the clock of the
-    /// intervals. When `stop` is set the run ends within about 100 ms (a plain system call that
+    /// intervals. Data that are to be verified are read back after the measured part (after that of
+    /// each phase). When `stop` is set the run ends within about 100 ms (a plain system call that
     /// hangs is waited for) and the outcome is what was measured so far.
     ///
     /// # Errors
     /// When a thread cannot be started, an engine cannot be opened or breaks, the file set runs out
-    /// of files, the files of a phase cannot be laid out, or the first 100 operations of a worker
+    /// of files, its data are to be verified and cannot be, the files of a phase cannot be laid out, or the first 100 operations of a worker
     /// all fail.
     pub fn run(
         &mut self,
@@ -87,6 +100,7 @@ impl Prepared {
         stop: &AtomicBool,
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<Outcome, Error> {
+        self.check_options(options)?;
         let play;
         let body = match (&self.workload, &self.trees) {
             (Workload::Series(_), _) => return self.run_series(options, stop, on_interval),
@@ -110,7 +124,23 @@ impl Prepared {
             choice: self.choice,
             options,
             stonewall: false,
+            ledgers: None,
         };
-        act.run(stop, on_interval)
+        act.run_verified(stop, on_interval)
+    }
+
+    fn check_options(&self, options: &RunOptions) -> Result<(), Error> {
+        if options.data_check == DataCheck::Off {
+            return Ok(());
+        }
+        can_check_data(&self.workload)?;
+        if matches!(self.ground, Ground::Storage { .. }) {
+            return Ok(());
+        }
+        let name = self.workload.name();
+        Err(Error::Workload(format!(
+            "'{name}': there is nothing to verify where no data are kept; use a directory, a file \
+             or a device"
+        )))
     }
 }

@@ -38,6 +38,7 @@ impl Prepared {
                 length: limit(phase, options.length),
                 warmup: Nanos(0),
                 seed: options.seed.derive("phase", number),
+                stamp_seed: options.stamp_seed.derive("phase", number),
                 ..*options
             };
             let mut covered = Nanos(0);
@@ -105,8 +106,9 @@ impl Prepared {
             choice: self.choice,
             options,
             stonewall: phase.stonewall,
+            ledgers: None,
         };
-        act.run(stop, on_interval)
+        act.run_verified(stop, on_interval)
     }
 }
 
@@ -136,6 +138,9 @@ fn add(whole: &mut Outcome, phase: &Phase, outcome: Outcome) {
             sum.engine.push_str(" / ");
         }
         sum.engine.push_str(&one.engine);
+    }
+    if let Some(check) = outcome.data_check {
+        whole.data_check.get_or_insert_default().merge(check);
     }
     whole.interrupted |= outcome.interrupted;
     whole.failed = outcome

@@ -54,6 +54,7 @@ fn trial(of: &TrialResult) -> Value {
         "length_ns": of.length,
         "prepare_ns": of.prepare,
         "interrupted": of.interrupted,
+        "data_check": of.data_check,
         "operations": of.stats.ops(),
         "bytes": of.stats.bytes(),
         "errors": of.stats.errors(),

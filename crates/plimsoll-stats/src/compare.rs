@@ -34,8 +34,8 @@ pub struct ArmValues {
 
 /// Every comparison that the trials of a run allow, workload by workload and phase by phase.
 ///
-/// Trials cut short by the user, and those with failed operations, are left out. When a trial was repeated in a block, the last
-/// result counts.
+/// Trials cut short, and those with failed operations or bad data, are left out. When a trial was
+/// repeated in a block, the last result counts.
 #[must_use]
 pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
     let mut all = Vec::new();
@@ -43,9 +43,7 @@ pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Compariso
         let usable: Vec<&TrialResult> = trials
             .iter()
             .rev()
-            // Failing is fast: a trial with failed operations says nothing of speed.
-            .filter(|t| !t.interrupted && t.failed.is_none() && t.stats.errors() == 0)
-            .filter(|t| t.trial.workload == entry.label)
+            .filter(|t| t.is_comparable() && t.trial.workload == entry.label)
             .collect();
         if let Some(metric) = entry.workload.metric() {
             let value = |trial: &TrialResult| Some(trial.value(metric));

@@ -15,7 +15,7 @@ pub(crate) enum Code {
     Different = 10,
     /// `--fail-on inconclusive` and there was one.
     Inconclusive = 11,
-    /// A target lost or changed data before any measurement.
+    /// A target lost or changed data.
     BadData = 12,
     /// Something that plimsoll made could not be removed.
     NotCleaned = 13,
@@ -33,7 +33,8 @@ Exit codes:
   2    a mistake in the command line or in an input file
   10   compare --fail-on different: at least one arm differs
   11   compare --fail-on inconclusive: at least one verdict is open
-  12   a target failed the write-verify; nothing was measured on it
+  12   a target failed the write-verify, and nothing was measured on it; or --verify-data found
+       bad blocks
   13   something plimsoll made could not be removed; run `plimsoll raze`
   14   a model, or the load that was submitted, missed a stated gate
   130  stopped by the user; the results so far are kept";

@@ -132,6 +132,7 @@ impl Verifier {
         let fault = self.fault(offset, version, bytes);
         if let Some(finding) = fault {
             self.report.n_faults += 1;
+            self.report.bad.count(finding.fault);
             if self.report.findings.len() < FINDINGS_MAX {
                 self.report.findings.push(finding);
             }

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use plimsoll_core::data_check::BadBlocks;
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Seed;
 
@@ -59,8 +60,14 @@ pub struct Ledger {
     written: AtomicU64,
     checked: AtomicU64,
     errors: AtomicU64,
-    n_faults: AtomicU64,
-    findings: Mutex<Vec<Finding>>,
+    faults: Mutex<Faults>,
+}
+
+/// The bad blocks that were found.
+#[derive(Debug, Default)]
+struct Faults {
+    bad: BadBlocks,
+    findings: Vec<Finding>,
 }
 
 /// What was known of a block when a read of it began.
@@ -107,8 +114,7 @@ impl Ledger {
             written: AtomicU64::new(0),
             checked: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-            n_faults: AtomicU64::new(0),
-            findings: Mutex::default(),
+            faults: Mutex::default(),
         })
     }
 
@@ -122,12 +128,14 @@ impl Ledger {
     #[must_use]
     pub fn report(&self) -> VerifyReport {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let faults = locked(&self.faults);
         VerifyReport {
             written: count(&self.written),
             checked: count(&self.checked),
             errors: count(&self.errors),
-            n_faults: count(&self.n_faults),
-            findings: locked(&self.findings).clone(),
+            n_faults: faults.bad.total(),
+            bad: faults.bad,
+            findings: faults.findings.clone(),
             ..VerifyReport::default()
         }
     }
@@ -185,6 +193,7 @@ impl Ledger {
     /// What began with this version has ended.
     pub(super) fn end_write(&self, blocks: Range<usize>, version: u64, ok: bool) {
         let is_known = ok && version != UNKNOWN;
+        let count = blocks.len() as u64;
         for block in &self.blocks[blocks] {
             let mut block = locked(block);
             let is_alone = !block.overlap;
@@ -206,7 +215,7 @@ impl Ledger {
             (false, _) => self.failed(),
             (true, UNKNOWN) => {}
             (true, _) => {
-                self.written.fetch_add(1, Ordering::Relaxed);
+                self.written.fetch_add(count, Ordering::Relaxed);
             }
         }
     }
@@ -252,10 +261,10 @@ impl Ledger {
     }
 
     fn report_fault(&self, finding: Finding) {
-        self.n_faults.fetch_add(1, Ordering::Relaxed);
-        let mut findings = locked(&self.findings);
-        if findings.len() < FINDINGS_MAX {
-            findings.push(finding);
+        let mut faults = locked(&self.faults);
+        faults.bad.count(finding.fault);
+        if faults.findings.len() < FINDINGS_MAX {
+            faults.findings.push(finding);
         }
     }
 

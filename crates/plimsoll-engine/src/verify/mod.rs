@@ -13,6 +13,7 @@
 mod check;
 mod checked;
 mod ledger;
+mod ledgers;
 mod stamp;
 
 use std::fs::OpenOptions;
@@ -20,6 +21,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_core::data_check::BadBlocks;
+pub use plimsoll_core::data_check::Fault;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
@@ -34,6 +37,8 @@ use crate::sys::clock::HostClock;
 use check::Verifier;
 pub use checked::{Checked, read_back};
 pub use ledger::Ledger;
+pub(crate) use ledgers::Ledgers;
+pub use ledgers::{DataCheck, can_check_data};
 
 /// Name of the file that is written in the directory and removed afterwards.
 const VERIFY_FILE: &str = "plimsoll.verify";
@@ -70,22 +75,6 @@ impl Default for VerifyOptions {
     }
 }
 
-/// What is wrong with a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// It holds the contents before the acknowledged write: zeros or an older version.
-    Stale,
-    /// Some of its sectors are from the acknowledged write, others from before.
-    Torn,
-    /// It holds what was written to `belongs_at`.
-    Misplaced {
-        /// Byte offset the contents were written to.
-        belongs_at: u64,
-    },
-    /// It holds something that was never written in this run.
-    Wrong,
-}
-
 /// A block that did not read back as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
@@ -106,6 +95,8 @@ pub struct VerifyReport {
     pub errors: u64,
     /// Blocks that were bad, counted at each read.
     pub n_faults: u64,
+    /// The same by what is wrong with them.
+    pub bad: BadBlocks,
     /// The first 20 of them.
     pub findings: Vec<Finding>,
     /// The engine it was done with.

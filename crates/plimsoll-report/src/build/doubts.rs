@@ -16,6 +16,9 @@ use crate::words;
 /// sums, because the mean is what is compared, and lag adds to it as it is.
 const LAG_SHARE: f64 = 0.1;
 
+/// Bad blocks that are named.
+const FINDINGS_SHOWN: usize = 5;
+
 /// Doubts that belong next to the answer: whoever reads only the first lines must see them.
 pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
     let alarm = |mark: &str, text: String, detail: &str| Sentence {
@@ -74,6 +77,7 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
                 let detail = "Trials with failed operations are not compared: failing is fast.";
                 alarms.push(alarm("check the target", text, detail));
             }
+            alarms.extend(bad_data(&pool, entry));
             if let (_, Some(late)) = account(&pool, "") {
                 let text = format!(
                     "{} on {}: {}",
@@ -87,6 +91,24 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
         }
     }
     alarms
+}
+
+/// Data that did not come back as they were written.
+fn bad_data(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+    let check = pool.data_check()?;
+    (check.bad.total() > 0).then(|| Sentence {
+        mark: "bad data".into(),
+        tone: Tone::Bad,
+        text: format!(
+            "{} does not keep what {} writes: {check}",
+            pool.name(),
+            entry.label
+        ),
+        detail: format!(
+            "First: {}. Trials with bad blocks are not compared.",
+            check.first_words(FINDINGS_SHOWN)
+        ),
+    })
 }
 
 /// What a run that was stopped or killed lacks.

@@ -4,6 +4,7 @@
 //! Trials cut short by the user stay out of the view unless an arm has nothing else to show.
 
 use plimsoll_core::comparison::Comparison;
+use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::event::{Arm, Entry, KindStats, OpStats, Results, TrialResult};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
@@ -92,6 +93,15 @@ pub(crate) struct Pool<'a> {
 }
 
 impl Pool<'_> {
+    /// What became of its data, all trials together; `None` where that was not verified.
+    pub(crate) fn data_check(&self) -> Option<DataCheckResult> {
+        let checks = self.trials.iter().filter_map(|t| t.data_check.clone());
+        checks.reduce(|mut whole, one| {
+            whole.merge(one);
+            whole
+        })
+    }
+
     /// One value per trial.
     pub(crate) fn values(&self, value: impl Fn(&TrialResult) -> f64) -> Vec<f64> {
         self.trials.iter().map(|t| value(t)).collect()

@@ -42,6 +42,7 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
             ),
         ));
     }
+    section.items.extend(pools.iter().filter_map(data_check));
     if pools
         .iter()
         .any(|p| p.trials.iter().any(|t| !t.phases.is_empty()))
@@ -62,6 +63,18 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
     }
     section.items.push(Item::Table(kinds(&pools)));
     section
+}
+
+/// What became of the data of an arm, where that was verified.
+fn data_check(pool: &Pool<'_>) -> Option<Item> {
+    let check = pool.data_check()?;
+    let tone = match (check.bad.total(), check.interrupted) {
+        (0, false) => Tone::Good,
+        (0, true) => Tone::Care,
+        _ => Tone::Bad,
+    };
+    let text = format!("Data of {} verified: {check}.", pool.name());
+    Some(Item::Notice(tone, text))
 }
 
 fn description(entry: &Entry) -> String {

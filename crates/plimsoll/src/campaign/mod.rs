@@ -24,7 +24,7 @@ use plimsoll_core::event::{
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::EngineChoice;
+use plimsoll_engine::{DataCheck, EngineChoice};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,6 +45,10 @@ pub(crate) struct Settings {
     pub(crate) whole: bool,
     /// Prove every system before measuring on it.
     pub(crate) verify: bool,
+    /// Whether the data of the trials themselves are verified.
+    pub(crate) data_check: DataCheck,
+    /// Marks what the trials of this run write, where that is verified.
+    pub(crate) stamp_seed: Seed,
     pub(crate) engine: EngineChoice,
 }
 

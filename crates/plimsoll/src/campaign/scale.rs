@@ -145,6 +145,7 @@ fn find(
             warmup: Nanos::SECOND,
             depth_max: PROBE_DEPTH,
             seed: settings.seed.derive("probe", 0),
+            ..RunOptions::default()
         };
         let outcome = prepared
             .run(&options, stop, &mut |_| ())

@@ -31,6 +31,9 @@ const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// An open loop is carried when at least this share of it was handed over.
 const CARRIED_MIN: f64 = 0.995;
 
+/// Bad blocks that a remark names; all are in the run folder, up to a limit.
+const FINDINGS_SHOWN: usize = 5;
+
 /// What a trial plays.
 #[derive(Debug)]
 pub(crate) enum Play {
@@ -133,6 +136,7 @@ pub(crate) fn run_trial(
         fidelity,
         interrupted: outcome.interrupted,
         failed: outcome.failed,
+        data_check: outcome.data_check,
     };
     tell(&result, entry.workload.is_open_loop(), listener);
     Ok(result)
@@ -178,6 +182,7 @@ fn run_programs(
         fidelity: Vec::new(),
         interrupted: stop.load(Ordering::Relaxed),
         failed: None,
+        data_check: None,
     };
     tell(&result, false, listener);
     Ok(result)
@@ -228,6 +233,9 @@ fn measure(
         },
         depth_max: DEPTH_MAX,
         seed: block_seed(settings.seed, trial.block),
+        data_check: settings.data_check,
+        // The place is another for every trial, also of two arms on one system.
+        stamp_seed: settings.stamp_seed.derive("trial", trial.place.into()),
     };
     let mut on_interval = |interval: Interval| {
         listener.event(&RunEvent::Interval {
@@ -251,6 +259,7 @@ fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
         let ops = result.stats.ops();
         remarks.push(format!("{errors} of {ops} operations failed"));
     }
+    remarks.extend(remark_on_data(result));
     let lost = result.generator.not_submitted;
     let submitted = result.stats.ops();
     if ratio(submitted as f64, (submitted + lost) as f64) < CARRIED_MIN && lost > 0 {
@@ -276,4 +285,22 @@ fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
         ));
     }
     remarks
+}
+
+/// What a reader should know of the verification of its data.
+fn remark_on_data(result: &TrialResult) -> Option<String> {
+    let check = result.data_check.as_ref()?;
+    if check.bad.total() > 0 {
+        let first = check.first_words(FINDINGS_SHOWN);
+        return Some(format!(
+            "the target does not keep what is written: {check}; first: {first}; the trial is not compared"
+        ));
+    }
+    let unread = check.errors > result.stats.errors();
+    (unread || check.interrupted).then(|| {
+        format!(
+            "the data were not verified whole: {check}, {} errors",
+            check.errors
+        )
+    })
 }

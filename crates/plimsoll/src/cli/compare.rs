@@ -89,6 +89,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     let Some(results) = finished else {
         return Ok(ExitCode::SUCCESS);
     };
+    super::measure::check_data(&results)?;
     if !results.complete {
         return super::done(Code::Interrupted);
     }

@@ -295,5 +295,6 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         fidelity: Vec::new(),
         interrupted: false,
         failed: None,
+        data_check: None,
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{Manifest, Results};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_engine::EngineChoice;
+use plimsoll_engine::{DataCheck, EngineChoice};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 const LENGTH_MIN: Nanos = Nanos(100_000_000);
 /// Seconds a trial costs besides its measured part, for the estimate before the first one.
 const OVERHEAD: Nanos = Nanos(1_500_000_000);
+
+/// Bad blocks that a failure names; the report names more.
+const FINDINGS_SHOWN: usize = 3;
 
 /// How long, from which seed, with which engine.
 #[derive(Debug, clap::Args)]
@@ -38,9 +41,24 @@ pub(super) struct Timing {
     /// Go without the write-verify that precedes every measurement.
     #[arg(long)]
     no_verify: bool,
+    /// Verify what a block workload writes: `end` stamps every sector and reads all of it back after
+    /// each trial, `always` also checks every read while the trial runs. Bad blocks end in exit
+    /// code 12. It costs processor time for every byte written (and read, with `always`), 32 bytes
+    /// of memory per block, and the time to read everything back: such a run shows whether data are
+    /// kept, its figures are not those of a run without it.
+    #[arg(long, value_name = "WHEN", value_parser = ["end", "always"])]
+    verify_data: Option<String>,
 }
 
 impl Timing {
+    fn data_check(&self) -> DataCheck {
+        match self.verify_data.as_deref() {
+            Some("always") => DataCheck::Always,
+            Some(_) => DataCheck::End,
+            None => DataCheck::Off,
+        }
+    }
+
     /// The seed that was given, or a new one.
     pub(super) fn seed(&self) -> Seed {
         let drawn = || {
@@ -82,8 +100,11 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
         .map(|text| asked(text))
         .collect::<Result<_, _>>()?;
     check_labels(&asked)?;
-    let settings = settings(job)?;
+    if job.timing.data_check() != DataCheck::Off {
+        check_verifiable(&targets, &asked)?;
+    }
     let id = campaign::run_id();
+    let settings = settings(job, &id)?;
     let state = super::state_dir()?;
     let options = job.shape.options(&state);
     let mut arms = Arms::named(job.targets, &targets, job.control, options, super::host());
@@ -139,6 +160,45 @@ pub(super) fn check_trials(results: &Results) -> Result<(), Failure> {
     }
 }
 
+/// Fails when data were lost or changed: the results are kept, but that trial is not compared.
+pub(super) fn check_data(results: &Results) -> Result<(), Failure> {
+    let bad = results
+        .trials
+        .iter()
+        .find_map(|result| Some((&result.trial, result.bad_data()?)));
+    match bad {
+        None => Ok(()),
+        Some((trial, check)) => Err(Failure::new(
+            Code::BadData,
+            format!(
+                "trust {} with the data of {}: {check}; first: {}",
+                trial.arm,
+                trial.workload,
+                check.first_words(FINDINGS_SHOWN)
+            ),
+        )
+        .hint("the results are in the run folder, and trials with bad blocks are not compared")),
+    }
+}
+
+/// What is to be verified must be stamped, and kept somewhere.
+fn check_verifiable(targets: &[TargetSpec], asked: &[Asked]) -> Result<(), Failure> {
+    let keeps_nothing = |target: &TargetSpec| {
+        matches!(target, TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim)
+    };
+    if targets.iter().any(keeps_nothing) {
+        return Err(Failure::usage(
+            "verify data on null, nop or sim: they keep none; give a directory, a new file, a \
+             device or a stack",
+        ));
+    }
+    asked.iter().try_for_each(|asked| {
+        plimsoll_engine::can_check_data(&asked.workload)
+            .map_err(failed(Code::Usage))
+            .map_err(|failure| failure.hint("leave out --verify-data for this workload"))
+    })
+}
+
 /// Two workloads of one name would be one in the report.
 fn check_labels(asked: &[Asked]) -> Result<(), Failure> {
     let labels: Vec<String> = asked.iter().map(campaign::label_of).collect();
@@ -169,15 +229,19 @@ fn asked(text: &str) -> Result<Asked, Failure> {
     })
 }
 
-fn settings(job: &Measure<'_>) -> Result<Settings, Failure> {
+fn settings(job: &Measure<'_>, id: &str) -> Result<Settings, Failure> {
     let timing = job.timing;
     if let Some(length) = timing.length.filter(|length| *length < LENGTH_MIN) {
         return Err(Failure::usage(format!(
             "run for {length}: the shortest run is 100 ms"
         )));
     }
+    let seed = timing.seed();
     Ok(Settings {
-        seed: timing.seed(),
+        seed,
+        data_check: timing.data_check(),
+        // What an earlier run with the same seed left must not pass for what this one wrote.
+        stamp_seed: seed.derive(&format!("stamps {id}"), 0),
         policy: job.policy,
         blocks: job.blocks,
         length: timing.length,

@@ -148,6 +148,7 @@ pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
                 "generator": trial.generator,
                 "fidelity": trial.fidelity,
                 "interrupted": trial.interrupted,
+                "data_check": trial.data_check,
             })
         })
         .collect();

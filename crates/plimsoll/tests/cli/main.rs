@@ -7,3 +7,4 @@ mod classics;
 mod devices;
 mod exchange;
 mod support;
+mod verify_data;

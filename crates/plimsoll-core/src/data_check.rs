@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What became of the data of a run: how much was written, read back, and found bad.
+//!
+//! Found by the engine, kept in run folders, told by the terminal and the report.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It holds the contents before the acknowledged write: zeros or an older version.
+    Stale,
+    /// Some of its sectors are from the acknowledged write, others from before.
+    Torn,
+    /// It holds what was written to `belongs_at`.
+    Misplaced {
+        /// Byte offset the contents were written to.
+        belongs_at: u64,
+    },
+    /// It holds something that was never written in this run.
+    Wrong,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Stale => f.write_str("stale"),
+            Fault::Torn => f.write_str("torn"),
+            Fault::Misplaced { belongs_at } => write!(f, "misplaced (belongs at {belongs_at})"),
+            Fault::Wrong => f.write_str("wrong"),
+        }
+    }
+}
+
+/// Bad blocks by what is wrong with them, counted at each read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BadBlocks {
+    /// Something that was never written in this run.
+    pub wrong: u64,
+    /// An acknowledged write that is there in part.
+    pub torn: u64,
+    /// What belongs elsewhere.
+    pub misplaced: u64,
+    /// An acknowledged write that is missing.
+    pub stale: u64,
+}
+
+impl BadBlocks {
+    /// Of all kinds.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.wrong + self.torn + self.misplaced + self.stale
+    }
+
+    /// Counts one.
+    pub fn count(&mut self, fault: Fault) {
+        let kind = match fault {
+            Fault::Wrong => &mut self.wrong,
+            Fault::Torn => &mut self.torn,
+            Fault::Misplaced { .. } => &mut self.misplaced,
+            Fault::Stale => &mut self.stale,
+        };
+        *kind += 1;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &BadBlocks) {
+        self.wrong += other.wrong;
+        self.torn += other.torn;
+        self.misplaced += other.misplaced;
+        self.stale += other.stale;
+    }
+}
+
+impl fmt::Display for BadBlocks {
+    /// `3 bad (1 wrong, 2 stale)`; kinds that did not occur are left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bad", self.total())?;
+        let kinds = [
+            (self.wrong, "wrong"),
+            (self.torn, "torn"),
+            (self.misplaced, "misplaced"),
+            (self.stale, "stale"),
+        ];
+        let found = kinds.iter().filter(|(count, _)| *count > 0);
+        let words: Vec<String> = found.map(|(n, name)| format!("{n} {name}")).collect();
+        if words.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({})", words.join(", "))
+    }
+}
+
+/// A block that did not read back as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BadBlock {
+    /// Name of its file or device.
+    pub file: String,
+    /// Byte offset of its first bad sector.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What the verification of the data of a trial gave.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataCheckResult {
+    /// Blocks written and acknowledged; a block that was written twice counts twice.
+    pub written: u64,
+    /// Blocks read and held against what was written, each time they were.
+    pub checked: u64,
+    /// Operations that failed with an error of the system, those of the workload included.
+    pub errors: u64,
+    /// Those that were bad.
+    pub bad: BadBlocks,
+    /// The first of them, at most [`DataCheckResult::FINDINGS_MAX`].
+    pub findings: Vec<BadBlock>,
+    /// Whether not everything was read back: the user stopped it, or it took too long.
+    pub interrupted: bool,
+}
+
+impl DataCheckResult {
+    /// Most bad blocks that are described; all are counted.
+    pub const FINDINGS_MAX: usize = 20;
+
+    /// Adds another file's, or another phase's.
+    pub fn merge(&mut self, other: DataCheckResult) {
+        self.written += other.written;
+        self.checked += other.checked;
+        self.errors += other.errors;
+        self.bad.merge(&other.bad);
+        self.findings.extend(other.findings);
+        self.findings.truncate(Self::FINDINGS_MAX);
+        self.interrupted |= other.interrupted;
+    }
+
+    /// The first `count` bad blocks in words, such as `stale at byte 4096 of data`.
+    #[must_use]
+    pub fn first_words(&self, count: usize) -> String {
+        let words = self.findings.iter().take(count).map(|bad| {
+            let BadBlock {
+                file,
+                offset,
+                fault,
+            } = bad;
+            format!("{fault} at byte {offset} of {file}")
+        });
+        words.collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl fmt::Display for DataCheckResult {
+    /// `12 blocks written, 9 read back, 0 bad`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (written, checked, bad) = (self.written, self.checked, &self.bad);
+        write!(f, "{written} blocks written, {checked} read back, {bad}")?;
+        if self.interrupted {
+            f.write_str("; not all were read back")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_add_up_and_say_what_was_found() {
+        let mut whole = DataCheckResult {
+            written: 5,
+            checked: 4,
+            ..DataCheckResult::default()
+        };
+        assert_eq!(whole.to_string(), "5 blocks written, 4 read back, 0 bad");
+        let mut bad = BadBlocks::default();
+        for fault in [
+            Fault::Wrong,
+            Fault::Stale,
+            Fault::Stale,
+            Fault::Misplaced { belongs_at: 7 },
+        ] {
+            bad.count(fault);
+        }
+        let finding = BadBlock {
+            file: "data".into(),
+            offset: 512,
+            fault: Fault::Misplaced { belongs_at: 7 },
+        };
+        whole.merge(DataCheckResult {
+            written: 1,
+            checked: 1,
+            errors: 2,
+            bad,
+            findings: vec![finding; 30],
+            interrupted: true,
+        });
+        assert_eq!(
+            whole.to_string(),
+            "6 blocks written, 5 read back, 4 bad (1 wrong, 1 misplaced, 2 stale); not all were \
+             read back"
+        );
+        assert_eq!(whole.findings.len(), DataCheckResult::FINDINGS_MAX);
+        assert_eq!(
+            whole.first_words(1),
+            "misplaced (belongs at 7) at byte 512 of data"
+        );
+    }
+}
