@@ -185,7 +185,9 @@ impl Act<'_> {
 
     /// One worker, from its engine to its account.
     fn work(&self, role: &Role<'_>, desk: Desk, shared: &Shared) -> Result<Ended, Error> {
+        let panics = OnPanic(shared);
         let outcome = self.open_and_play(role, desk, shared);
+        drop(panics);
         match &outcome {
             Err(_) => shared.fail(),
             // What has filled or broken the target for one has done so for all.
@@ -360,6 +362,17 @@ impl Act<'_> {
                 stage.act(&mut source, desk, shared, start)
             }
             _ => Err(Error::Workload("the role is none of this workload".into())),
+        }
+    }
+}
+
+/// A worker that panics must not leave the others waiting for it at the gate.
+struct OnPanic<'a>(&'a Shared);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail();
         }
     }
 }

@@ -55,6 +55,11 @@ impl Prepared {
                     whole.interrupted = true;
                     break;
                 }
+                // So it is when a later phase cannot be done.
+                Err(error) if !whole.phases.is_empty() => {
+                    whole.failed = Some(error.in_phase(&phase.name).to_string());
+                    break;
+                }
                 played => played.map_err(|error| error.in_phase(&phase.name))?,
             };
             origin = origin + covered;
