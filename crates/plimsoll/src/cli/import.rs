@@ -19,6 +19,9 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::{Command, Commands, Output};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -93,15 +96,7 @@ fn source(path: &Path, given: Option<Format>, before: &[Source]) -> Result<Sourc
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::usage(format!("import {}: {error}", path.display()))
     };
-    let bytes = std::fs::metadata(path)
-        .map_err(|error| wrong(&error))?
-        .len();
-    if bytes > FILE_MAX_BYTES {
-        return Err(wrong(&format!(
-            "it has {bytes} bytes, more than any output"
-        )));
-    }
-    let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+    let bytes = contents(path).map_err(|reason| wrong(&reason))?;
     let text = String::from_utf8_lossy(&bytes);
     let Some(format) = given.or_else(|| Format::guess(&text)) else {
         return Err(wrong(&"it looks like no output that is known").hint(
@@ -136,6 +131,30 @@ fn source(path: &Path, given: Option<Format>, before: &[Source]) -> Result<Sourc
         format,
         readings,
     })
+}
+
+/// All of a file. It is opened once and checked as it was opened; the size it tells is not relied
+/// on, since a file may grow while it is read.
+fn contents(path: &Path) -> Result<Vec<u8>, String> {
+    let own = |error: std::io::Error| error.to_string();
+    let mut options = File::options();
+    // Without this a named pipe that nobody writes to would be waited for.
+    let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = options
+        .read(true)
+        .custom_flags(nonblock)
+        .open(path)
+        .map_err(own)?;
+    if !file.metadata().map_err(own)?.is_file() {
+        return Err("it is not a regular file; save the output in one first".into());
+    }
+    let mut bytes = Vec::new();
+    let mut limited = file.take(FILE_MAX_BYTES + 1);
+    limited.read_to_end(&mut bytes).map_err(own)?;
+    if bytes.len() as u64 > FILE_MAX_BYTES {
+        return Err("it is larger than 256 MiB, more than any output".into());
+    }
+    Ok(bytes)
 }
 
 fn manifest(id: &str, sources: &[Source]) -> Manifest {
@@ -296,5 +315,19 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         interrupted: false,
         failed: None,
         data_check: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read() {
+        for path in ["/dev/zero", "/", "/proc/self/nothing"] {
+            assert!(contents(Path::new(path)).is_err(), "{path}");
+        }
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert!(!contents(&own).unwrap().is_empty());
     }
 }
