@@ -6,8 +6,9 @@ use plimsoll_core::comparison::Metric;
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Blocks, Group, Made};
+use plimsoll_core::workload::blocks::{Blocks, Group, Made, TurnKind};
 use plimsoll_core::workload::series::{Body, Phase, Series};
+use std::collections::BTreeMap;
 
 use super::ini;
 use super::section::{Part, part};
@@ -100,18 +101,24 @@ fn waves(parts: Vec<Part>) -> Result<Vec<Vec<Part>>, Error> {
 
 fn series(name: &str, waves: Vec<Vec<Part>>) -> Result<Series, Error> {
     let mut phases: Vec<Phase> = Vec::new();
-    let mut made: Vec<String> = Vec::new();
+    let mut made = Files::new();
     for wave in waves {
         let limit = limit(&wave)?;
         let cold = wave.iter().any(|part| part.cold);
+        for part in &wave {
+            check_room(part, &made)?;
+        }
         let mut groups: Vec<Group> = wave.into_iter().map(|part| part.group).collect();
         for group in groups
             .iter_mut()
-            .filter(|group| made.contains(&group.extent.file))
+            .filter(|group| made.contains_key(&group.extent.file))
         {
             group.extent.made = Made::Earlier;
         }
-        made.extend(groups.iter().map(|group| group.extent.file.clone()));
+        for group in &groups {
+            let bytes = made.entry(group.extent.file.clone()).or_default();
+            *bytes = group.extent.bytes.max(*bytes);
+        }
         let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
         let name = names.join(" + ");
         let blocks = Blocks {
@@ -134,15 +141,37 @@ fn series(name: &str, waves: Vec<Vec<Part>>) -> Result<Series, Error> {
     })
 }
 
-/// The time of a phase: that of its jobs, which must agree.
+/// Files that earlier phases made, with the bytes of each.
+type Files = BTreeMap<String, u64>;
+
+/// fio extends a file before the job that needs more of it; here files are laid out once, and reads
+/// behind the end would fail.
+fn check_room(part: &Part, made: &Files) -> Result<(), Error> {
+    let Group { extent, mix, .. } = &part.group;
+    let only_writes = mix.iter().all(|turn| turn.kind == TurnKind::Write);
+    match made.get(&extent.file) {
+        Some(bytes) if extent.bytes > *bytes && !only_writes => Err(Error::Line {
+            line: part.line,
+            reason: format!(
+                "job '{}' needs {} bytes of file '{}', of which the jobs before make {bytes}; give them the same size",
+                part.group.name, extent.bytes, extent.file
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The time of a phase: when its jobs end, which must agree. fio counts the runtime of a job from
+/// the end of its delay, a phase from its start.
 fn limit(wave: &[Part]) -> Result<Option<Nanos>, Error> {
-    let first = wave[0].runtime;
-    match wave.iter().find(|part| part.runtime != first) {
+    let end = |part: &Part| part.runtime.map(|runtime| part.group.delay + runtime);
+    let first = end(&wave[0]);
+    match wave.iter().find(|part| end(part) != first) {
         None => Ok(first),
         Some(part) => Err(Error::Line {
             line: part.line,
             reason: format!(
-                "job '{}' runs together with '{}' but has another runtime; give both the same, or put stonewall between them",
+                "job '{}' runs together with '{}' but ends at another time; make startdelay and runtime together the same, or put stonewall between them",
                 part.group.name, wave[0].group.name
             ),
         }),

@@ -83,7 +83,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "ramp_time",
-        "a warm-up is given on the command line, with --warmup",
+        "a job with runtime= has no warm-up here; take the line out, and let a job of its own before it, with stonewall between them, do the warming up",
     ),
     (
         "gtod_reduce",

@@ -408,7 +408,8 @@ fn rates(options: Options<'_>, access: Access) -> Result<Option<[f64; 2]>, Error
         }
         let own = mix(options, access)?;
         let rate = |text: &str, kind| -> Result<f64, Error> {
-            let number = value::size(text.trim()).map_err(|reason| option.wrong(reason))? as f64;
+            let read = if unit { value::size } else { value::per_second };
+            let number = read(text.trim()).map_err(|reason| option.wrong(reason))? as f64;
             Ok(if unit {
                 ratio(number, mean_bytes(&own, Some(kind)))
             } else {
@@ -479,16 +480,15 @@ fn one_rate(options: Options<'_>, access: Access, mix: &[Turn]) -> Result<Option
         return Err(options.wrong("rate", "there is a rate_iops too; keep one of them"));
     }
     let at = kinds(access).next().map_or(0, |(_, at)| at);
-    let read = |text: &str| {
-        let number = value::size(value::by_direction(text, at))?;
-        if number == 0 {
-            Err("it is above 0".to_owned())
-        } else {
-            Ok(number as f64)
-        }
+    let above_zero = |number: u64| match number {
+        0 => Err("it is above 0".to_owned()),
+        number => Ok(number as f64),
     };
-    let ops = options.value("rate_iops", read)?;
-    let bytes = options.value("rate", read)?;
+    let own = |text: &str| value::by_direction(text, at).to_owned();
+    let ops = options.value("rate_iops", |text| {
+        value::per_second(&own(text)).and_then(above_zero)
+    })?;
+    let bytes = options.value("rate", |text| value::size(&own(text)).and_then(above_zero))?;
     Ok(ops.or(bytes.map(|bytes| ratio(bytes, mean_bytes(mix, None)))))
 }
 

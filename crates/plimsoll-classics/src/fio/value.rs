@@ -12,6 +12,23 @@ const SIZE_MAX: f64 = 4e18;
 
 /// Bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
+    unrounded(text).map(round_u64)
+}
+
+/// Operations per second. fio takes whole numbers only; half an operation per second must not
+/// become one.
+pub(crate) fn per_second(text: &str) -> Result<u64, String> {
+    let number = unrounded(text)?;
+    if number.fract() > 0.0 {
+        return Err(
+            "it is a whole number per second; slower ones can be said with thinktime".into(),
+        );
+    }
+    Ok(round_u64(number))
+}
+
+/// A number with one of fio's units.
+fn unrounded(text: &str) -> Result<f64, String> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = lower.split_at(digits.unwrap_or(lower.len()));
@@ -37,7 +54,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     if bytes > SIZE_MAX {
         return Err("it is too large".into());
     }
-    Ok(round_u64(bytes))
+    Ok(bytes)
 }
 
 /// A time; a number without a unit counts `unit`.

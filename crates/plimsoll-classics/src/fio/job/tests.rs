@@ -227,7 +227,9 @@ fn what_cannot_be_done_is_named_with_its_line() {
         ("nonsense=1", "not supported"),
         ("iodeph=3", "did you mean 'iodepth'"),
         ("directory=/mnt", "command line"),
-        ("ramp_time=5", "--warmup"),
+        ("ramp_time=5", "no warm-up"),
+        ("rate_iops=0.5", "whole number"),
+        ("rw=randrw\nrate_iops=1.5,2", "whole number"),
         ("rw=trimwrite", "known are"),
         ("bs=0", "from 1 byte"),
         ("bssplit=4k/30", "add up"),
@@ -254,6 +256,45 @@ fn what_cannot_be_done_is_named_with_its_line() {
     assert!(error.contains("size="), "{error}");
     let text = "[a]\nsize=1m\nruntime=3\n[b]\nsize=1m\nruntime=4\n";
     assert!(job("j", text).unwrap_err().to_string().contains("line 4"));
+}
+
+#[test]
+fn the_time_of_a_phase_counts_the_delays_of_its_jobs() {
+    let timed = "size=1m\ntime_based\n";
+    for (second, expect) in [
+        ("startdelay=5\nruntime=2", Some(7_000_000_000)),
+        ("startdelay=1\nruntime=6", Some(7_000_000_000)),
+        ("runtime=2", None),
+    ] {
+        let text = format!("[a]\n{timed}startdelay=5\nruntime=2\n[b]\n{timed}{second}\n");
+        let limit = job("j", &text).ok().map(|job| match job.workload {
+            Workload::Series(series) => series.phases[0].limit.unwrap().0,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(limit, expect, "{second}");
+    }
+}
+
+#[test]
+fn a_later_job_finds_the_file_large_enough() {
+    for (first, second, fits) in [
+        ("rw=write\nsize=1m", "rw=read\nsize=1m", true),
+        ("rw=write\nsize=1m", "rw=read\nsize=2m", false),
+        ("rw=read\nsize=1m", "rw=randrw\nsize=2m", false),
+        ("rw=read\nsize=1m", "rw=write\nsize=2m", true),
+    ] {
+        let text = format!("[global]\nfilename=x\n[a]\n{first}\n[b]\nstonewall\n{second}\n");
+        match job("j", &text) {
+            Ok(_) => assert!(fits, "{first} {second}"),
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    !fits && error.contains("line 6"),
+                    "{first} {second}: {error}"
+                );
+            }
+        }
+    }
 }
 
 #[test]
