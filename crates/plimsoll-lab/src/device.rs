@@ -31,7 +31,8 @@ pub struct DeviceFacts {
     /// Why writing to it would destroy something or disturb somebody, each a clause such as
     /// "it carries ext4".
     pub holds: Vec<String>,
-    /// Whether somebody uses it now: it is mounted, or a part of something else.
+    /// Whether somebody uses it or one of its partitions now: mounted, swap, or a part of something
+    /// else.
     pub in_use: bool,
 }
 
@@ -53,10 +54,10 @@ pub fn device(path: &Path, host: &LocalHost) -> Result<DeviceFacts, HostError> {
         text.parse()
             .map_err(|_| look(&system.join(name))(invalid()))
     };
-    let users = users(&path, &number, &system).map_err(look(&path))?;
+    let around = Around::look().map_err(look(&path))?;
+    let (used, in_use) = around.usage(&path, &number, &system);
     let mut holds = signatures(&path, host);
-    let in_use = !users.is_empty();
-    holds.extend(users);
+    holds.extend(used);
     // A partition has its queue's facts in the disk that it is a part of.
     let block = figure("queue/logical_block_size")
         .or_else(|_| figure("../queue/logical_block_size"))
@@ -98,36 +99,72 @@ fn signatures(path: &Path, host: &LocalHost) -> Vec<String> {
     }
 }
 
-/// Who uses it: mounts, swap, and devices made of it or in it.
-fn users(path: &Path, number: &str, system: &Path) -> io::Result<Vec<String>> {
-    let mut users = Vec::new();
-    let is_it = |mount: &mounts::Mount| {
-        mount.device == number
-            || Path::new(&mount.source)
-                .canonicalize()
-                .is_ok_and(|p| p == path)
-    };
-    for mount in mounts::mounts()?.iter().filter(|mount| is_it(mount)) {
-        users.push(format!("it is mounted on {}", mount.point.display()));
+/// Who uses devices on this machine now.
+struct Around {
+    mounts: Vec<mounts::Mount>,
+    /// The kernel's table of swap spaces, as it is.
+    swaps: String,
+}
+
+impl Around {
+    fn look() -> io::Result<Self> {
+        Ok(Around {
+            mounts: mounts::mounts()?,
+            swaps: fs::read_to_string("/proc/swaps").unwrap_or_default(),
+        })
     }
-    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let is_swap = |line: &str| {
-        line.split_whitespace()
-            .next()
-            .is_some_and(|p| Path::new(p) == path)
-    };
-    if swaps.lines().any(is_swap) {
-        users.push("it is swap space".into());
-    }
-    for holder in names(&system.join("holders")) {
-        users.push(format!("{holder} is made of it"));
-    }
-    for part in names(system) {
-        if system.join(&part).join("partition").exists() {
-            users.push(format!("it has the partition {part}"));
+
+    /// Who uses one device or partition, `it` being its name in the text: mounts, swap, and
+    /// devices made of it. `system` is its folder in sysfs.
+    fn users(&self, it: &str, path: &Path, number: &str, system: &Path) -> Vec<String> {
+        let mut users = Vec::new();
+        let is_it = |mount: &&mounts::Mount| {
+            mount.device == number
+                || Path::new(&mount.source)
+                    .canonicalize()
+                    .is_ok_and(|source| source == path)
+        };
+        for mount in self.mounts.iter().filter(is_it) {
+            users.push(format!("{it} is mounted on {}", mount.point.display()));
         }
+        let is_swap = |line: &str| {
+            let name = line.split_whitespace().next();
+            name.is_some_and(|name| Path::new(name) == path)
+        };
+        if self.swaps.lines().any(is_swap) {
+            users.push(format!("{it} is swap space"));
+        }
+        for holder in names(&system.join("holders")) {
+            users.push(format!("{holder} is made of {it}"));
+        }
+        users
     }
-    Ok(users)
+
+    /// What a device and its partitions hold besides signatures, and whether any of them is in
+    /// use. A partition that nobody uses is lost by writing, but is in nobody's way.
+    fn usage(&self, path: &Path, number: &str, system: &Path) -> (Vec<String>, bool) {
+        let mut holds = self.users("it", path, number, system);
+        let mut in_use = !holds.is_empty();
+        for part in names(system) {
+            let folder = system.join(&part);
+            if !folder.join("partition").exists() {
+                continue;
+            }
+            holds.push(format!("it has the partition {part}"));
+            let number = fs::read_to_string(folder.join("dev")).unwrap_or_default();
+            // The kernel writes an exclamation mark where the name has a slash.
+            let node = Path::new("/dev").join(part.replace('!', "/"));
+            let users = self.users(
+                &format!("its partition {part}"),
+                &node,
+                number.trim(),
+                &folder,
+            );
+            in_use |= !users.is_empty();
+            holds.extend(users);
+        }
+        (holds, in_use)
+    }
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -146,4 +183,84 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
     crate::facts::is_block_device(one)
         && crate::facts::is_block_device(other)
         && number(one) == number(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_in_use_where_one_of_its_partitions_is() {
+        let swaps = "Filename Type Size Used Priority\n/dev/zz2 partition 9 0 -2\n";
+        for (parts, mounted, held, expect, in_use) in [
+            (&[][..], "", "", &[][..], false),
+            (&["zz1"], "", "", &["it has the partition zz1"], false),
+            (
+                &["zz1"],
+                "900:1",
+                "",
+                &[
+                    "it has the partition zz1",
+                    "its partition zz1 is mounted on /m",
+                ],
+                true,
+            ),
+            (&[], "900:0", "", &["it is mounted on /m"], true),
+            (
+                &["zz2"],
+                "",
+                "",
+                &[
+                    "it has the partition zz2",
+                    "its partition zz2 is swap space",
+                ],
+                true,
+            ),
+            (
+                &["zz1"],
+                "",
+                "zz1/holders/dm-7",
+                &[
+                    "it has the partition zz1",
+                    "dm-7 is made of its partition zz1",
+                ],
+                true,
+            ),
+            (&[], "", "holders/md9", &["md9 is made of it"], true),
+        ] {
+            let system = tempfile::tempdir().unwrap();
+            for part in parts {
+                let folder = system.path().join(part);
+                fs::create_dir_all(folder.join("holders")).unwrap();
+                fs::write(folder.join("partition"), "1\n").unwrap();
+                fs::write(folder.join("dev"), format!("900:{}\n", &part[2..])).unwrap();
+            }
+            fs::create_dir_all(system.path().join("holders")).unwrap();
+            if !held.is_empty() {
+                fs::create_dir(system.path().join(held)).unwrap();
+            }
+            let around = Around {
+                mounts: mount_of(mounted),
+                swaps: swaps.into(),
+            };
+            let told = around.usage(Path::new("/dev/zz"), "900:0", system.path());
+            let expect: Vec<String> = expect.iter().map(|text| (*text).to_owned()).collect();
+            assert_eq!(told, (expect, in_use), "{parts:?} {mounted} {held}");
+        }
+    }
+
+    fn mount_of(number: &str) -> Vec<mounts::Mount> {
+        let mount = mounts::Mount {
+            device: number.into(),
+            point: "/m".into(),
+            options: "rw".into(),
+            file_system: "ext4".into(),
+            source: "none".into(),
+        };
+        if number.is_empty() {
+            Vec::new()
+        } else {
+            vec![mount]
+        }
+    }
 }
