@@ -7,6 +7,7 @@
 //! 10 ms.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::fstat;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
@@ -26,7 +27,8 @@ use super::error::HostError;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a program may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(3);
-/// Most bytes of output that are kept; a program that writes more has no result in it.
+/// Most bytes of each output, which are in memory; a program that writes more has no result in
+/// them and is ended.
 const OUTPUT_MAX: u64 = 256 << 20;
 
 /// What a timed program is given.
@@ -59,7 +61,7 @@ impl LocalHost {
     /// Runs a program to its end. `None` when it was stopped before, through `stop`.
     ///
     /// # Errors
-    /// When it is missing, fails, or takes longer than its limit.
+    /// When it is missing, fails, takes longer than its limit, or writes without end.
     pub fn timed(&self, job: &Job<'_>, stop: &AtomicBool) -> Result<Option<Timed>, HostError> {
         let shown = job.argv.join(" ");
         let Some((name, args)) = job.argv.split_first() else {
@@ -89,7 +91,7 @@ impl LocalHost {
         let mut child = ready
             .spawn_in(job.directory, &output, &errors)
             .map_err(failed)?;
-        let ended = self.await_end(&child, job.limit, stop);
+        let ended = self.await_end(&child, job.limit, [&output, &errors], stop);
         let wall = self.clock.now().saturating_sub(began);
         let (user, system) = cpu_of(child.id()).unwrap_or_default();
         if !matches!(ended, Ok(End::Itself)) {
@@ -105,6 +107,7 @@ impl LocalHost {
                     output: command::last_lines(&mut errors),
                 });
             }
+            End::Loud => return Err(loud(&shown)),
             End::Itself => {}
         }
         if !status.success() {
@@ -135,6 +138,7 @@ impl LocalHost {
         &self,
         child: &Child,
         limit: Duration,
+        written: [&File; 2],
         stop: &AtomicBool,
     ) -> rustix::io::Result<End> {
         let process = pidfd_open(pid_of(child)?, PidfdFlags::empty())?;
@@ -145,7 +149,11 @@ impl LocalHost {
         };
         loop {
             let mut watched = [PollFd::new(&process, PollFlags::IN)];
-            match poll(&mut watched, Some(&look)) {
+            let polled = poll(&mut watched, Some(&look));
+            if is_loud(written)? {
+                return Ok(End::Loud);
+            }
+            match polled {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(End::Itself),
                 Err(errno) => return Err(errno),
@@ -184,6 +192,25 @@ enum End {
     Itself,
     Stopped,
     Late,
+    /// It wrote more than is kept.
+    Loud,
+}
+
+fn loud(command: &str) -> HostError {
+    HostError::State(format!(
+        "'{command}' wrote more than {} MiB of output, which no result has; make it quieter",
+        OUTPUT_MAX >> 20
+    ))
+}
+
+/// Whether a program wrote more than is kept.
+fn is_loud(written: [&File; 2]) -> rustix::io::Result<bool> {
+    for file in written {
+        if u64::try_from(fstat(file)?.st_size).unwrap_or(0) > OUTPUT_MAX {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn pid_of(child: &Child) -> rustix::io::Result<Pid> {
@@ -214,7 +241,7 @@ fn cpu_of(pid: u32) -> Option<(Duration, Duration)> {
 fn text_of(file: &mut File) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.take(OUTPUT_MAX).read_to_end(&mut bytes)?;
+    file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -266,6 +293,15 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("did not end"), "{error}");
+        // The outputs grow without taking memory.
+        for script in [
+            "truncate -s 300M /proc/self/fd/1; sleep 60",
+            "truncate -s 300M /proc/self/fd/2; sleep 60",
+            "truncate -s 300M /proc/self/fd/1",
+        ] {
+            let error = run(script, minute, &go).unwrap_err().to_string();
+            assert!(error.contains("more than 256 MiB"), "{script}: {error}");
+        }
         let stopped = run("sleep 60", minute, &AtomicBool::new(true));
         assert_eq!(stopped.unwrap(), None);
         let argv = ["no-such-program".to_owned()];
