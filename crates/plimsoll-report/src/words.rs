@@ -60,10 +60,24 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 
 /// Mean with the range over blocks below it; `–` when there is nothing.
 pub(crate) fn spread(values: &[f64], quantity: Quantity) -> Cell {
+    spread_as(values, quantity, Quantity::show_short)
+}
+
+/// The same with the unit, for columns whose heading gives none.
+pub(crate) fn spread_with_unit(values: &[f64], quantity: Quantity) -> Cell {
+    spread_as(values, quantity, Quantity::show)
+}
+
+fn spread_as(values: &[f64], quantity: Quantity, show: fn(Quantity, f64) -> String) -> Cell {
     let Some(summary) = Summary::of(values.iter().copied()) else {
-        return Cell::new("–").tone(Tone::Muted);
+        return dash();
     };
-    Cell::new(quantity.show_short(summary.mean)).detail(range(&summary, quantity))
+    Cell::new(show(quantity, summary.mean)).detail(range(&summary, quantity))
+}
+
+/// For what there is nothing to say of.
+pub(crate) fn dash() -> Cell {
+    Cell::new("–").tone(Tone::Muted)
 }
 
 /// Smallest to largest over blocks; empty for one block.

@@ -12,6 +12,10 @@ use super::view::{Pool, View, grouped, number};
 use crate::model::{Cell, Item, Quantity, Section, Sentence, Table, Tone};
 use crate::words;
 
+/// How the engine of a trial is called that another program ran and wrote down.
+const IMPORTED: &str = "imported from ";
+/// How it is called where an original program was the load.
+const PROGRAM: &str = "the original program";
 /// Lag beyond this share of all response time is named next to the answer. Shares of
 /// sums, because the mean is what is compared, and lag adds to it as it is.
 const LAG_SHARE: f64 = 0.1;
@@ -268,6 +272,14 @@ pub(super) fn cache(view: &View<'_>) -> Section {
     let ram = view.results.manifest.machine.ram_bytes;
     let mut section = Section::new("Could memory have answered for the storage?", "");
     for entry in &view.results.manifest.entries {
+        if ran_elsewhere(&view.pools(entry)) {
+            let text = format!(
+                "{}: not known; the program tells neither its data set nor how it used the cache.",
+                entry.label
+            );
+            section.items.push(Item::Notice(Tone::Plain, text));
+            continue;
+        }
         let bytes = entry.workload.data_set_bytes();
         let share = words::percent(ratio(bytes as f64, ram as f64));
         let sizes = format!(
@@ -282,6 +294,16 @@ pub(super) fn cache(view: &View<'_>) -> Section {
             .push(Item::Notice(tone, format!("{sizes}; {text}")));
     }
     section
+}
+
+/// Whether programs made the load, here or in an imported run: they give no account of it.
+fn ran_elsewhere(pools: &[Pool<'_>]) -> bool {
+    let mut engines = pools.iter().flat_map(|pool| {
+        pool.trials
+            .iter()
+            .map(|trial| trial.generator.engine.as_str())
+    });
+    engines.any(|engine| engine.starts_with(IMPORTED) || engine == PROGRAM)
 }
 
 /// What memory could have done for the storage under this workload.
@@ -341,7 +363,11 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
         ],
     );
     for entry in &view.results.manifest.entries {
-        for (place, pool) in view.pools(entry).iter().enumerate() {
+        let pools = view.pools(entry);
+        if ran_elsewhere(&pools) {
+            continue;
+        }
+        for (place, pool) in pools.iter().enumerate() {
             let label = if place == 0 { entry.label.as_str() } else { "" };
             let (row, late) = account(pool, label);
             table.rows.push(row);

@@ -6,7 +6,7 @@ use plimsoll_core::num::ratio;
 
 use super::verdicts::quantity_of;
 use super::view::Pool;
-use crate::model::{Cell, Quantity, Table, Tone};
+use crate::model::{Cell, Quantity, Table};
 use crate::words;
 
 /// Every phase with its result, its wall time, the CPU it took and its slowest operations.
@@ -73,7 +73,7 @@ fn row(shown: &str, pool: &Pool<'_>, phases: &[&PhaseResult]) -> Vec<Cell> {
     vec![
         Cell::new(shown),
         Cell::new(pool.name()),
-        words::spread(&of(|phase| phase.value), quantity),
+        words::spread_with_unit(&of(|phase| phase.value), quantity),
         words::spread(&of(|phase| phase.wall.0 as f64), Quantity::Duration),
         Cell::new(format!("{:.0} %", cpu * 100.0)),
         time(phases, |phase| {
@@ -103,7 +103,7 @@ fn fairness(phases: &[&PhaseResult]) -> Cell {
     let each = phases.iter().filter_map(|phase| jain(&phase.workers));
     let each: Vec<f64> = each.collect();
     if each.is_empty() {
-        return Cell::new("–").tone(Tone::Muted);
+        return words::dash();
     }
     Cell::new(format!("{:.3}", mean(&each)))
 }

@@ -49,7 +49,7 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
     {
         section.items.push(Item::Table(phases::table(&pools)));
         if pools.iter().any(|p| p.stats.ops() > 0) {
-            section.items.push(Item::Table(kinds(&pools)));
+            section.items.push(Item::Table(kinds(&pools, false)));
         }
         return section;
     }
@@ -61,7 +61,7 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
     for chart in series::charts(view, &pools) {
         section.items.push(Item::Chart(Chart::Series(chart)));
     }
-    section.items.push(Item::Table(kinds(&pools)));
+    section.items.push(Item::Table(kinds(&pools, true)));
     section
 }
 
@@ -242,24 +242,19 @@ fn quantile(pool: &Pool<'_>, all: &Histogram, q: f64, of: fn(&OpStats) -> Histog
         Cell::new(Quantity::Duration.show(all.quantile_ns(q) as f64))
             .detail(pool.quantile_range(q, of))
     } else {
-        Cell::new("–").tone(Tone::Muted)
+        words::dash()
     }
 }
 
-fn kinds(pools: &[Pool<'_>]) -> Table {
-    let mut table = Table::new(
-        "By kind of operation",
-        &[
-            "System",
-            "Kind",
-            "~#Operations",
-            "#ops/s",
-            "#Throughput",
-            "#Mean response",
-            "#p99 response",
-            "#Errors",
-        ],
-    );
+/// Each kind of operation by itself. Without rates where phases follow one another: a kind is then
+/// at work in a part of the run only, and a rate over all of it would be of nothing.
+fn kinds(pools: &[Pool<'_>], rates: bool) -> Table {
+    let mut columns = vec!["System", "Kind", "~#Operations"];
+    if rates {
+        columns.extend(["#ops/s", "#Throughput"]);
+    }
+    columns.extend(["#Mean response", "#p99 response", "#Errors"]);
+    let mut table = Table::new("By kind of operation", &columns);
     for pool in pools {
         let present = Kind::ALL
             .into_iter()
@@ -270,7 +265,7 @@ fn kinds(pools: &[Pool<'_>]) -> Table {
             } else {
                 String::new()
             };
-            table.rows.push(kind_row(pool, kind, name));
+            table.rows.push(kind_row(pool, kind, name, rates));
         }
     }
     if several(pools) {
@@ -280,35 +275,48 @@ fn kinds(pools: &[Pool<'_>]) -> Table {
     table
 }
 
-fn kind_row(pool: &Pool<'_>, kind: Kind, name: String) -> Vec<Cell> {
+fn kind_row(pool: &Pool<'_>, kind: Kind, name: String, rates: bool) -> Vec<Cell> {
     let all = &pool.stats.0[&kind];
-    let rates = pool.of_kind(kind, |k, seconds| ratio(k.ops() as f64, seconds));
-    let bytes = pool.of_kind(kind, |k, seconds| ratio(k.bytes as f64, seconds));
-    let means = pool.of_kind(kind, |k, _| k.response.mean_ns());
-    let moves = kind.is_read() || kind.is_write();
-    let dash = || Cell::new("–").tone(Tone::Muted);
-    let p99 = if all.response.supports_quantile(0.99) {
-        Cell::new(Quantity::Duration.show(all.response.quantile_ns(0.99) as f64))
-    } else {
-        dash()
-    };
-    let errors = Cell::new(grouped(all.errors));
-    vec![
+    let mut row = vec![
         Cell::new(name),
         Cell::new(kind.name()),
         Cell::new(grouped(all.ops())),
-        words::spread(&rates, Quantity::Rate),
+    ];
+    if rates {
+        row.extend(kind_rates(pool, kind));
+    }
+    // Programs may tell how many there were, and nothing of their times.
+    if all.response.count() == 0 {
+        row.extend([words::dash(), words::dash()]);
+    } else {
+        let means = pool.of_kind(kind, |k, _| k.response.mean_ns());
+        row.push(words::spread(&means, Quantity::Duration));
+        row.push(if all.response.supports_quantile(0.99) {
+            Cell::new(Quantity::Duration.show(all.response.quantile_ns(0.99) as f64))
+        } else {
+            words::dash()
+        });
+    }
+    let errors = Cell::new(grouped(all.errors));
+    row.push(if all.errors > 0 {
+        errors.tone(Tone::Bad)
+    } else {
+        errors
+    });
+    row
+}
+
+/// Operations and bytes per second of a kind.
+fn kind_rates(pool: &Pool<'_>, kind: Kind) -> [Cell; 2] {
+    let ops = pool.of_kind(kind, |k, seconds| ratio(k.ops() as f64, seconds));
+    let bytes = pool.of_kind(kind, |k, seconds| ratio(k.bytes as f64, seconds));
+    let moves = kind.is_read() || kind.is_write();
+    [
+        words::spread(&ops, Quantity::Rate),
         if moves {
             words::spread(&bytes, Quantity::Throughput)
         } else {
-            dash()
-        },
-        words::spread(&means, Quantity::Duration),
-        p99,
-        if all.errors > 0 {
-            errors.tone(Tone::Bad)
-        } else {
-            errors
+            words::dash()
         },
     ]
 }
