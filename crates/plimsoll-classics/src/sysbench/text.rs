@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use plimsoll_core::event::PhaseResult;
-use plimsoll_core::num::round_u64;
+use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::op::Kind;
 use plimsoll_core::workload::series::Classic;
 
@@ -151,10 +151,14 @@ fn times(out: &mut String, shape: &Shape, phase: &PhaseResult) {
 }
 
 fn fairness(out: &mut String, phase: &PhaseResult) {
+    // The total counts the syncs, the workers' own counts do not: each has made its share.
+    let own: u64 = phase.workers.iter().map(|worker| worker.ops).sum();
+    let syncs = phase.stats.ops().saturating_sub(own);
+    let share = ratio(syncs as f64, phase.workers.len() as f64);
     let events: Vec<f64> = phase
         .workers
         .iter()
-        .map(|worker| worker.ops as f64)
+        .map(|worker| worker.ops as f64 + share)
         .collect();
     let times = phase
         .workers
@@ -191,7 +195,7 @@ mod tests {
         );
         phase.workers = vec![
             worker(0.0, 1.9, 60, 60 << 14),
-            worker(0.1, 1.8, 40, 39 << 14),
+            worker(0.1, 1.8, 39, 39 << 14),
         ];
         let text = crate::text(&classic, &[phase]).unwrap();
         let expect = "\
@@ -231,7 +235,7 @@ Latency (ms):
          sum:                                  238.00
 
 Threads fairness:
-    events (avg/stddev):           50.0000/10.00
+    events (avg/stddev):           50.0000/10.50
     execution time (avg/stddev):   1.8000/0.10
 ";
         assert_eq!(text, expect);
