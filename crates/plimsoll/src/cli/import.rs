@@ -218,7 +218,7 @@ fn entry(sources: &[Source]) -> Entry {
     let lengths = sources
         .iter()
         .flat_map(|source| &source.readings)
-        .map(length);
+        .map(Reading::length);
     Entry {
         label: program.into(),
         scale: 1.0,
@@ -236,13 +236,6 @@ fn entry(sources: &[Source]) -> Entry {
             data_bytes: 0,
         }),
     }
-}
-
-fn length(reading: &Reading) -> Nanos {
-    reading
-        .phases
-        .iter()
-        .fold(Nanos(0), |sum, phase| sum + phase.wall)
 }
 
 fn write(folder: &Path, manifest: &Manifest, sources: &[Source]) -> Result<(), Failure> {
@@ -300,7 +293,7 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
             arm: source.arm.clone(),
             workload: source.format.program().into(),
         },
-        length: length(reading),
+        length: reading.length(),
         prepare: Nanos(0),
         stats,
         phases: reading.phases.clone(),

@@ -5,9 +5,10 @@
 
 use plimsoll_core::comparison::Metric;
 use plimsoll_core::event::PhaseResult;
+use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::round_u64;
 use plimsoll_core::op::Kind;
-use plimsoll_core::units;
+use plimsoll_core::units::{self, Nanos};
 
 use super::{Rate, Reading, number};
 
@@ -75,7 +76,9 @@ fn one(line: &str) -> Result<Reading, String> {
     let amount = |text: &str| number(text).unwrap_or(0.0);
     let seeks = if shift == 2 { amount(fields[7]) } else { 0.0 };
     let files = amount(fields[19 + shift]) * FILES_UNIT;
-    let mut phases = Vec::new();
+    // The longest operation of each phase, in the order of the phases, ends the line.
+    let longest = |at: usize| fields.get(36 + shift + at).copied().unwrap_or("");
+    let mut found = Found::default();
     for (at, (name, kind)) in BULK.into_iter().enumerate() {
         let (metric, unit, done) = match name {
             "seeks" => (Metric::OpsPerSecond, 1.0, seeks),
@@ -83,25 +86,17 @@ fn one(line: &str) -> Result<Reading, String> {
             "putc" | "getc" => (Metric::BytesPerSecond, 1024.0, 0.0),
             _ => (Metric::BytesPerSecond, 1024.0, size),
         };
-        let at = 7 + shift + 2 * at;
-        phases.extend(phase(
-            (name, kind),
-            metric,
-            unit,
-            done,
-            [fields[at], fields[at + 1]],
-        )?);
+        let place = 7 + shift + 2 * at;
+        let told = [fields[place], fields[place + 1], longest(at)];
+        found.add((name, kind), metric, unit, done, told)?;
     }
     for (at, which) in FILES.into_iter().enumerate() {
-        let at = 24 + shift + 2 * at;
-        phases.extend(phase(
-            which,
-            Metric::OpsPerSecond,
-            1.0,
-            files,
-            [fields[at], fields[at + 1]],
-        )?);
+        let place = 24 + shift + 2 * at;
+        let told = [fields[place], fields[place + 1], longest(BULK.len() + at)];
+        found.add(which, Metric::OpsPerSecond, 1.0, files, told)?;
     }
+    let notes = found.notes();
+    let phases = found.phases;
     if phases.is_empty() {
         return Err(
             "every figure is too short (+++++) or left out: there is nothing to read".into(),
@@ -110,33 +105,86 @@ fn one(line: &str) -> Result<Reading, String> {
     Ok(Reading {
         phases,
         host: fields[2].into(),
-        notes: Vec::new(),
+        notes,
+        together: None,
     })
 }
 
-/// One rate and its CPU; nothing when it was left out, or took less than the half second below
-/// which bonnie++ prints plus signs.
-fn phase(
-    (name, kind): (&str, Kind),
-    metric: Metric,
-    unit: f64,
-    amount: f64,
-    [rate, cpu]: [&str; 2],
-) -> Result<Option<PhaseResult>, String> {
-    if rate.is_empty() || rate.starts_with('+') {
-        return Ok(None);
+/// What the figures of a line gave.
+#[derive(Default)]
+struct Found {
+    phases: Vec<PhaseResult>,
+    short: Vec<&'static str>,
+    without_amount: Vec<&'static str>,
+}
+
+impl Found {
+    /// One rate, its CPU and its longest operation; nothing when it was left out, or took less than
+    /// the half second below which bonnie++ prints plus signs.
+    fn add(
+        &mut self,
+        (name, kind): (&'static str, Kind),
+        metric: Metric,
+        unit: f64,
+        amount: f64,
+        [rate, cpu, longest]: [&str; 3],
+    ) -> Result<(), String> {
+        if rate.starts_with('+') {
+            self.short.push(name);
+        }
+        if rate.is_empty() || rate.starts_with('+') {
+            return Ok(());
+        }
+        let per_s = number(rate).ok_or_else(|| format!("{name} is '{rate}', which is no rate"))?;
+        let rate = Rate {
+            name: name.into(),
+            metric,
+            per_s: per_s * unit,
+            amount,
+            kind,
+        };
+        let mut result = rate.result();
+        let percent = number(cpu).unwrap_or(0.0);
+        if amount <= 0.0 && percent > 0.0 {
+            self.without_amount.push(name);
+        }
+        // Both modes together; where it belongs is not told.
+        result.system_cpu_ns = round_u64(result.wall.0 as f64 * percent / 100.0);
+        if let Some(longest) = time(longest) {
+            let stats = result.stats.0.entry(kind).or_default();
+            // The only time that is told. It counts no operation: those are counted by service
+            // times. In this closed loop the response is the same.
+            stats.response =
+                Histogram::from_counts([(longest.0, 1)], longest.0, longest.0, longest.0);
+        }
+        self.phases.push(result);
+        Ok(())
     }
-    let per_s = number(rate).ok_or_else(|| format!("{name} is '{rate}', which is no rate"))?;
-    let rate = Rate {
-        name: name.into(),
-        metric,
-        per_s: per_s * unit,
-        amount,
-        kind,
-    };
-    let mut result = rate.result();
-    let percent = number(cpu).unwrap_or(0.0);
-    // Both modes together; where it belongs is not told.
-    result.system_cpu_ns = round_u64(result.wall.0 as f64 * percent / 100.0);
-    Ok(Some(result))
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.short.is_empty() {
+            notes.push(format!(
+                "{} took less than half a second, for which bonnie++ prints no figure (+++++): more data or files are needed",
+                self.short.join(", ")
+            ));
+        }
+        if !self.without_amount.is_empty() {
+            notes.push(format!(
+                "the amount of work of {} is not told, so neither its time nor its processor time is known",
+                self.without_amount.join(", ")
+            ));
+        }
+        notes
+    }
+}
+
+/// `12us`, `150ms`, `3s`; `None` for anything else, such as plus signs.
+fn time(text: &str) -> Option<Nanos> {
+    ["us", "ms", "s"]
+        .iter()
+        .zip([1e-6, 1e-3, 1.0])
+        .find_map(|(unit, each_s)| Some((text.strip_suffix(unit)?, each_s)))
+        .and_then(|(digits, each_s)| Some(Nanos::from_secs_f64(number(digits)? * each_s)))
+        .filter(|time| *time <= Nanos::from_secs_f64(1e9))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! fio's JSON, version 3.x. Warnings may stand before each document; several documents may follow
-//! each other. With `json+` the buckets of the completion times become our histogram: fio counts
-//! from the hand-over, which is a service time. Only in a closed loop is it the response time, too:
+//! each other. With `json+` the buckets of the completion times become our histogram, with plain
+//! `json` steps between the percentiles: fio counts from the hand-over, which is a service time. Only in a closed loop is it the response time, too:
 //! fio never knows when an operation was due.
 
 use serde_json::Value;
@@ -57,16 +57,42 @@ fn run(document: &Value) -> Result<Reading, String> {
         .find_map(|key| document[*key].as_array());
     let jobs = jobs.ok_or("it has no list of jobs")?;
     let mut reading = Reading::default();
+    // The longest time of each set of jobs that ran together.
+    let mut walls: Vec<Nanos> = Vec::new();
+    let mut group = None;
     for job in jobs.iter().filter(|job| job["jobname"] != "All clients") {
         if let Some(host) = job["hostname"].as_str() {
             reading.host = host.into();
         }
+        if walls.is_empty() || is_later(job, global, group) {
+            walls.push(Nanos(0));
+        }
+        group = job["groupid"].as_u64();
         one(job, global, version, &mut reading)?;
+        if let Some(longest) = walls.last_mut() {
+            *longest = (*longest).max(wall(job));
+        }
     }
+    reading.together = Some(walls.into_iter().fold(Nanos(0), |sum, wall| sum + wall));
     if reading.phases.is_empty() {
         return Err("none of its jobs has moved anything".into());
     }
     Ok(reading)
+}
+
+/// Whether a job began after those before it had ended. fio numbers groups anew at each stonewall
+/// (and new_group); the clones of a job have its options, but stay in its group.
+fn is_later(job: &Value, global: &Value, group: Option<u64>) -> bool {
+    let waits = ["stonewall", "wait_for_previous", "wait_for"]
+        .iter()
+        .any(|name| job["job options"].get(name).is_some() || global.get(name).is_some());
+    waits && (group.is_none() || job["groupid"].as_u64() != group)
+}
+
+/// The longest time of the directions of a job, which run together.
+fn wall(job: &Value) -> Nanos {
+    let of = |(direction, _): &(&str, Kind)| round_u64(figure(&job[*direction], "runtime") * 1e6);
+    Nanos(DIRECTIONS.iter().map(of).max().unwrap_or(0))
 }
 
 fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Result<(), String> {
@@ -94,6 +120,9 @@ fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Res
             return Err(format!(
                 "job '{name}' has no times in nanoseconds: {version} is older than fio 3.0, which is not read"
             ));
+        }
+        if is_plain(told) {
+            reading.note(format!("job '{name}' was told without buckets (json, not json+): its distributions are steps between the printed percentiles; counts, means and extremes are exact"));
         }
         let ops = figure(told, "total_ios");
         let mut stats = OpStats::default();
@@ -128,10 +157,7 @@ fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Res
 }
 
 fn kind_stats(told: &Value, error: i64, is_open: bool) -> KindStats {
-    let bins = ["clat_ns", "lat_ns"]
-        .iter()
-        .find(|key| told[**key]["bins"].is_object());
-    let service = bins.map_or_else(Histogram::new, |key| histogram(&told[*key]));
+    let service = times(told).map_or_else(Histogram::new, histogram);
     KindStats {
         bytes: round_u64(figure(told, "io_bytes")),
         errors: u64::from(error != 0),
@@ -145,16 +171,60 @@ fn kind_stats(told: &Value, error: i64, is_open: bool) -> KindStats {
     }
 }
 
+/// The times that are taken: of completion, else of all, and the first that tells a distribution.
+fn times(told: &Value) -> Option<&Value> {
+    let all = || ["clat_ns", "lat_ns"].iter().map(|key| &told[*key]);
+    all()
+        .find(|times| times["bins"].is_object())
+        .or_else(|| all().find(|times| times["percentile"].is_object()))
+        .or_else(|| all().find(|times| figure(times, "N") > 0.0))
+}
+
+/// Whether these times tell no buckets (plain JSON).
+fn is_plain(told: &Value) -> bool {
+    times(told).is_some_and(|times| !times["bins"].is_object())
+}
+
 fn histogram(times: &Value) -> Histogram {
-    let bins: BTreeMap<u64, u64> = times["bins"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(value, count)| Some((value.parse().ok()?, count.as_u64()?)))
-        .collect();
+    let bins = match times["bins"].as_object() {
+        Some(bins) => bins
+            .iter()
+            .filter_map(|(value, count)| Some((value.parse().ok()?, count.as_u64()?)))
+            .collect(),
+        None => steps(times),
+    };
     let sum = figure(times, "mean") * figure(times, "N");
     let (min, max) = (figure(times, "min"), figure(times, "max"));
     Histogram::from_counts(bins, round_u64(sum), round_u64(min), round_u64(max))
+}
+
+/// Counts that give the percentiles in the file again: between two of them all values are the upper
+/// one, and those above the last are the largest. Without percentiles all are the mean. Number, sum,
+/// smallest and largest value are told by themselves and stay exact.
+fn steps(times: &Value) -> BTreeMap<u64, u64> {
+    let all = round_u64(figure(times, "N"));
+    let mut told: Vec<(f64, u64)> = times["percentile"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(percent, value)| Some((percent.parse().ok()?, value.as_u64()?)))
+        .filter(|(percent, _): &(f64, u64)| (0.0..=100.0).contains(percent))
+        .collect();
+    told.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let last = if told.is_empty() { "mean" } else { "max" };
+    told.push((100.0, round_u64(figure(times, last))));
+    let mut counts = BTreeMap::new();
+    let mut below = 0;
+    for (percent, value) in told {
+        // fio gives the bucket in which the count first reaches this share.
+        let upto = round_u64((figure(times, "N") * percent / 100.0).ceil()).min(all);
+        let more = upto.saturating_sub(below);
+        if more > 0 {
+            *counts.entry(value).or_default() += more;
+        }
+        below = below.max(upto);
+    }
+    counts
 }
 
 /// A number that is finite and not negative, else 0.

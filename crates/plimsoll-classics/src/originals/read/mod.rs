@@ -112,6 +112,18 @@ pub struct Reading {
     pub host: String,
     /// What a reader of the results should know, one sentence each.
     pub notes: Vec<String>,
+    /// Time of all results together, when some of them ran at the same time.
+    pub together: Option<Nanos>,
+}
+
+impl Reading {
+    /// Time of all results together: phases follow each other unless the program tells otherwise.
+    #[must_use]
+    pub fn length(&self) -> Nanos {
+        let walls = self.phases.iter().map(|phase| phase.wall);
+        self.together
+            .unwrap_or_else(|| walls.fold(Nanos(0), |sum, wall| sum + wall))
+    }
 }
 
 /// Reads an output; runs that follow each other in one text come one by one.

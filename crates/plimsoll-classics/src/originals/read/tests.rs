@@ -99,6 +99,71 @@ fn bonnie_goes_by_its_format_version() {
             (block.wall.0, block.system_cpu_ns),
             (32_000_000_000, 16_000_000_000)
         );
+        let longest = |at: usize| readings[0].phases[at].stats.response().max_ns();
+        assert_eq!((longest(1), longest(9)), (2_000, 12_000), "{version}");
+        assert_eq!(readings[0].phases[9].stats.ops(), 0);
+        assert!(
+            readings[0].notes[0].starts_with("seq_stat took less"),
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn plain_fio_tells_counts_means_and_percentiles() {
+    let plain = FIO
+        .replace(
+            "\"bins\": { \"1000\": 1, \"1500\": 1, \"5000\": 1 }",
+            "\"percentile\": { \"30.0\": 1000, \"60.000000\": 1500 }",
+        )
+        .replace(
+            "\"lat_ns\": {\"N\": 1}",
+            "\"lat_ns\": {\"N\": 1, \"mean\": 700, \"min\": 700, \"max\": 700}",
+        );
+    let reading = read(Format::Fio, &plain).unwrap().swap_remove(0);
+    let stats = &reading.phases[0].stats.0[&Kind::Read];
+    assert_eq!((stats.ops(), stats.service.sum_ns()), (3, 7_500));
+    assert_eq!(
+        (stats.service.min_ns(), stats.service.max_ns()),
+        (1_000, 5_000)
+    );
+    assert!((1_500..1_524).contains(&stats.service.quantile_ns(0.5)));
+    let writes = &reading.phases[1].stats.0[&Kind::Write];
+    assert_eq!((writes.ops(), writes.service.max_ns()), (1, 700));
+    assert!(
+        reading
+            .notes
+            .iter()
+            .any(|note| note.contains("percentiles"))
+    );
+}
+
+#[test]
+fn fio_jobs_that_ran_together_share_their_time() {
+    let reading = |options: &str, groups: [u32; 2]| {
+        let job = |name: &str, group: u32| {
+            format!(
+                "{{\"jobname\": \"{name}\", \"groupid\": {group}, \"job options\": {{{options}}}, \
+                 \"read\": {{\"total_ios\": 1, \"runtime\": 1000, \"lat_ns\": {{}}}}, \
+                 \"write\": {{\"total_ios\": 1, \"runtime\": 900, \"lat_ns\": {{}}}}}}"
+            )
+        };
+        let jobs = [job("a", groups[0]), job("b", groups[1])].join(",");
+        let text = format!("{{\"fio version\": \"fio-3.33\", \"jobs\": [{jobs}]}}");
+        read(Format::Fio, &text).unwrap().swap_remove(0)
+    };
+    for (options, groups, expect_s) in [
+        ("", [0, 0], 1),
+        ("\"stonewall\": \"1\"", [0, 1], 2),
+        ("\"stonewall\": \"1\"", [0, 0], 1),
+        ("\"new_group\": \"1\"", [0, 1], 1),
+    ] {
+        let length = reading(options, groups).length();
+        assert_eq!(
+            length,
+            Nanos(expect_s * 1_000_000_000),
+            "{options} {groups:?}"
+        );
     }
 }
 
