@@ -21,6 +21,15 @@ const LIMIT: Duration = Duration::from_secs(24 * 3_600);
 /// Where programs work, below the directory of the arm.
 const WORK: &str = "programs";
 
+/// What the commands of a workload gave.
+#[derive(Debug, Default)]
+pub(crate) struct Played {
+    pub(crate) phases: Vec<PhaseResult>,
+    /// Time of all commands that were measured. The sum over phases would be more where a program
+    /// tells of several that ran side by side, such as both directions of a fio job.
+    pub(crate) wall: Nanos,
+}
+
 /// Runs all commands of a workload and gives the results of its phases.
 ///
 /// `directory` is one of ours on the target, `tmp` one of ours elsewhere.
@@ -30,7 +39,7 @@ pub(crate) fn run(
     tmp: &Path,
     host: &LocalHost,
     stop: &AtomicBool,
-) -> Result<Vec<PhaseResult>, Failure> {
+) -> Result<Played, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(Code::Failed, format!("find this program: {error}")))?;
     run_with(&program, commands, [directory, tmp], host, stop)
@@ -43,7 +52,7 @@ fn run_with(
     [directory, tmp]: [&Path; 2],
     host: &LocalHost,
     stop: &AtomicBool,
-) -> Result<Vec<PhaseResult>, Failure> {
+) -> Result<Played, Failure> {
     let work = Work::create(directory.join(WORK))?;
     let mark = journal_of(directory).map(|id| command_mark(&id));
     let bench = Bench {
@@ -53,13 +62,13 @@ fn run_with(
         work: &work.0,
         mark: mark.unwrap_or_else(|| "plimsoll-helper".into()),
     };
-    let results = bench.play(commands);
+    let played = bench.play(commands);
     // Also after a failure or a stop: what is elsewhere is not taken along by our directories.
     let finished = bench.finish(commands);
-    let results = results?;
+    let played = played?;
     finished?;
     work.remove()?;
-    Ok(results)
+    Ok(played)
 }
 
 /// What programs find when they begin: an empty directory of their own.
@@ -104,22 +113,23 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn play(&self, commands: &Commands) -> Result<Vec<PhaseResult>, Failure> {
+    fn play(&self, commands: &Commands) -> Result<Played, Failure> {
         for command in &commands.prepare {
             self.time(command, self.stop)?;
         }
-        let mut results = Vec::new();
+        let mut played = Played::default();
         for command in &commands.phases {
             let timed = self.time(command, self.stop)?;
+            played.wall = played.wall + Nanos(nanos(timed.wall));
             let mut phases = phases(command, &timed)?;
             if commands.phases.len() > 1 && Format::of(command.output).is_some() {
                 for phase in &mut phases {
                     phase.name = format!("{}: {}", command.name, phase.name);
                 }
             }
-            results.extend(phases);
+            played.phases.extend(phases);
         }
-        Ok(results)
+        Ok(played)
     }
 
     fn finish(&self, commands: &Commands) -> Result<(), Failure> {
@@ -185,6 +195,10 @@ fn cache() -> PathBuf {
         .join("plimsoll")
 }
 
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// What a command gave: what its output tells, or else its time.
 fn phases(command: &Command, timed: &Timed) -> Result<Vec<PhaseResult>, Failure> {
     if let Some(format) = Format::of(command.output) {
@@ -202,7 +216,6 @@ fn phases(command: &Command, timed: &Timed) -> Result<Vec<PhaseResult>, Failure>
             .hint("repeat with --blocks instead")),
         };
     }
-    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let wall = Nanos(nanos(timed.wall));
     let mut stats = OpStats::default();
     let (metric, value) = match command.moves {
@@ -245,21 +258,21 @@ mod tests {
     use plimsoll_lab::host::SearchPath;
     use std::io::Write;
 
-    fn play(commands: &Commands) -> Result<Vec<PhaseResult>, Failure> {
+    fn play(commands: &Commands) -> Result<Played, Failure> {
         play_with(Path::new("/nowhere"), commands)
     }
 
-    fn play_with(program: &Path, commands: &Commands) -> Result<Vec<PhaseResult>, Failure> {
+    fn play_with(program: &Path, commands: &Commands) -> Result<Played, Failure> {
         let [directory, tmp] =
             [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
         let path = std::env::var_os("PATH").unwrap_or_default();
         let host = LocalHost::new(SearchPath::new(&path));
         let stop = AtomicBool::new(false);
         let places = [directory.path(), tmp.path()];
-        let results = run_with(program, commands, places, &host, &stop);
+        let played = run_with(program, commands, places, &host, &stop);
         let left = std::fs::read_dir(directory.path()).map_or(9, Iterator::count);
         assert_eq!(left, 0, "nothing is left");
-        results
+        played
     }
 
     fn skipped(why: &dyn std::fmt::Display) {
@@ -292,7 +305,11 @@ mod tests {
             finish: Vec::new(),
             data_bytes: 0,
         };
-        let results = play(&commands).unwrap();
+        let Played {
+            phases: results,
+            wall,
+        } = play(&commands).unwrap();
+        assert_eq!(wall, results[0].wall + results[1].wall);
         let told: Vec<_> = results
             .iter()
             .map(|r| (r.name.as_str(), r.metric))
@@ -335,7 +352,13 @@ mod tests {
                 panic!("{prefix}:{rest} is a command");
             };
             match play(&commands) {
-                Ok(results) => assert!(results.iter().any(|r| r.name == expect), "{results:?}"),
+                Ok(played) => {
+                    let named = |phase: &PhaseResult| phase.name == expect;
+                    assert!(played.phases.iter().any(named), "{played:?}");
+                    // No phase takes longer than the command that tells of it.
+                    let longest = played.phases.iter().map(|phase| phase.wall).max();
+                    assert!(longest <= Some(played.wall), "{played:?}");
+                }
                 Err(failure) if failure.message.contains("is missing") => {
                     skipped(&failure);
                 }
@@ -389,7 +412,9 @@ mod tests {
                 panic!("{name} is programs");
             };
             match play_with(&program, &commands) {
-                Ok(results) => {
+                Ok(Played {
+                    phases: results, ..
+                }) => {
                     let told: Vec<_> = results
                         .iter()
                         .map(|r| (r.name.as_str(), r.metric))
@@ -416,7 +441,7 @@ mod tests {
             };
             match play_with(&program, &commands) {
                 Ok(results) => {
-                    for phase in results {
+                    for phase in results.phases {
                         let value = phase.metric.show(phase.value);
                         let cpu = Nanos(phase.user_cpu_ns + phase.system_cpu_ns);
                         let line = format!("{name}: {}: {value}, CPU {cpu}", phase.name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One trial: lay out the files, play the workload, hold the load against the model.
 
+use super::programs::Played;
 use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
 use plimsoll_core::event::{
@@ -162,14 +163,14 @@ fn run_programs(
     settle(arms.devices(), stop);
     let directory = arms.directory(&trial.arm)?;
     let clock = HostClock::start();
-    let phases = super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)?;
+    let Played { phases, wall } =
+        super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)?;
     let mut stats = OpStats::default();
     phases.iter().for_each(|phase| stats.merge(&phase.stats));
-    let whole = phases.iter().fold(Nanos(0), |sum, phase| sum + phase.wall);
     let result = TrialResult {
         trial: trial.clone(),
-        length: whole,
-        prepare: clock.now().since(whole),
+        length: wall,
+        prepare: clock.now().since(wall),
         stats,
         generator: Generator {
             engine: "the original program".into(),
