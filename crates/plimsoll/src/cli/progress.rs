@@ -65,19 +65,35 @@ impl Progress {
         self.done += 1;
         self.bar.inc(1);
         if !self.live {
-            let response = result.stats.response();
-            let rate = result.stats.ops() as f64 / result.length.as_secs_f64().max(1e-9);
             super::say(&format!(
-                "{:>4}/{} {} · {} ops/s · mean {} · p99 {}",
+                "{:>4}/{} {} · {}",
                 self.done,
                 self.trials,
                 self.now,
-                units::rate(rate),
-                units::duration(Nanos(plimsoll_core::num::round_u64(response.mean_ns()))),
-                units::duration(Nanos(response.quantile_ns(0.99)))
+                summary(result)
             ));
         }
     }
+}
+
+/// A trial in a few words. Programs that are only timed have no operations to tell of.
+fn summary(result: &TrialResult) -> String {
+    let response = result.stats.response();
+    if response.count() == 0 {
+        let phases = result.phases.len();
+        let plural = if phases == 1 { "" } else { "s" };
+        return format!(
+            "{} · {phases} phase{plural}",
+            units::duration(result.length)
+        );
+    }
+    let rate = result.stats.ops() as f64 / result.length.as_secs_f64().max(1e-9);
+    format!(
+        "{} ops/s · mean {} · p99 {}",
+        units::rate(rate),
+        units::duration(Nanos(plimsoll_core::num::round_u64(response.mean_ns()))),
+        units::duration(Nanos(response.quantile_ns(0.99)))
+    )
 }
 
 impl Listener for Progress {
