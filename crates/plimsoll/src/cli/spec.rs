@@ -6,6 +6,7 @@ use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
+use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, package_of};
 use plimsoll_lab::stacks;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -93,6 +94,7 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
             .any(|(known, _)| *known == prefix)
     {
         let workload = originals::workload(prefix, rest).map_err(Failure::usage)?;
+        check_original(prefix, &workload)?;
         return Ok(workload.into());
     }
     let memory = plimsoll_lab::facts::machine().ram_bytes;
@@ -111,8 +113,7 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
 fn read_file(path: &Path) -> Result<Made, Failure> {
     let text = read_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let about =
-        |error: plimsoll_classics::Error| Failure::usage(format!("{error} of {}", path.display()));
+    let about = |error: plimsoll_classics::Error| about(path, &within(&error));
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("fio") => {
             let job = fio::job(&stem, &text).map_err(about)?;
@@ -132,6 +133,45 @@ fn read_file(path: &Path) -> Result<Made, Failure> {
         Some("iolog") => Ok(fio::read_log(&stem, &text).map_err(about)?.into()),
         _ => Ok(read_toml(path, &text)?.into()),
     }
+}
+
+/// What is wrong inside a file whose name is told by the words before it.
+fn within(error: &plimsoll_classics::Error) -> String {
+    match error {
+        plimsoll_classics::Error::Line { line, reason } => format!("line {line}: {reason}"),
+        plimsoll_classics::Error::Shape { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Refuses an original program that is not installed or whose file does not exist, before
+/// anything is made for it.
+fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
+    let Workload::Commands(commands) = workload else {
+        return Ok(());
+    };
+    if prefix == "fio" || prefix == "filebench" {
+        let words = commands.prepare.iter().chain(&commands.phases);
+        for word in words.flat_map(|command| command.argv.iter().skip(1)) {
+            let file = word.strip_prefix("{here}/").unwrap_or(word);
+            if file.len() < word.len() || file.starts_with('/') {
+                std::fs::File::open(file).map_err(|error| about(Path::new(file), &error))?;
+            }
+        }
+    }
+    let host = LocalHost::new(SearchPath::new(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
+    for program in commands.phases.iter().filter_map(|c| c.argv.first()) {
+        if host.find_program(program).is_none() {
+            return Err(Failure::usage(format!(
+                "run {}: {program} is missing: apt-get install {}",
+                commands.name,
+                package_of(program)
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn parse_scale(text: &str, factor: &str) -> Result<Scale, Failure> {

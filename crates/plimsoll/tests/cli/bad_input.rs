@@ -52,6 +52,16 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
         2,
         &["bad.toml", "line 2"],
     );
+    std::fs::write(lab.path("j.fio"), "[x]\nrw=sideways\n").unwrap();
+    for (workload, words) in [
+        ("j.fio", "read workload j.fio: line 2: "),
+        ("fio:/nonexistent/n.fio", "/nonexistent/n.fio"),
+        ("fio:n.fio", "read workload n.fio"),
+        ("filebench:n.f", "read workload n.f"),
+    ] {
+        refuses(&lab, &["run", workload, &target], 2, &[words]);
+        refuses(&lab, &["run", workload, &target, "--dry-run"], 2, &[words]);
+    }
     let newer = crate::support::blocks("x", 4096, 1.0, true).replace("1.1", "1.9");
     std::fs::write(lab.path("new.toml"), newer).unwrap();
     refuses(
