@@ -6,6 +6,9 @@ use plimsoll_core::units::{self, Nanos};
 use crate::error::Error;
 use crate::nearest::nearest;
 
+/// Longest time that is taken: 31 years. Deadlines stay far from the end of the clock.
+const SECONDS_MAX: f64 = 1e9;
+
 /// A setting that a workload has.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
@@ -30,12 +33,14 @@ pub enum Unit {
     CountOr(&'static str),
     /// A decimal number.
     Number,
-    /// A time; a number without a unit counts seconds.
+    /// A time of up to 1e9 s; a number without a unit counts seconds.
     Time,
     /// On when named without a value, or with `on`, `yes`, `true` or `1`.
     Flag,
     /// Any text.
     Text,
+    /// Any text; the only unit of settings that may be given more than once.
+    List,
 }
 
 /// The settings of one workload, resolved: what was given, else the defaults.
@@ -50,7 +55,8 @@ impl Settings {
     /// Checks what was given for `workload` against what is declared.
     ///
     /// # Errors
-    /// A name that is not declared (with the nearest that is), or a value that is not of its unit.
+    /// A name that is not declared (with the nearest that is), a value that is not of its unit, or
+    /// one of several for a setting that is no list.
     pub fn new(
         workload: &str,
         declared: &'static [Setting],
@@ -75,6 +81,12 @@ impl Settings {
                 });
             };
             settings.check(setting, value)?;
+            let times = given.iter().filter(|(other, _)| other == name).count();
+            if times > 1 && setting.unit != Unit::List {
+                let reason =
+                    "it is given more than once; for several values give several workloads";
+                return Err(settings.wrong(name, value, reason));
+            }
         }
         Ok(settings)
     }
@@ -96,7 +108,7 @@ impl Settings {
                 Some(_) => Ok(()),
                 None => wrong("it is on or off".into()),
             },
-            Unit::Text => Ok(()),
+            Unit::Text | Unit::List => Ok(()),
         }
     }
 
@@ -230,7 +242,8 @@ fn parse_size(text: &str, each: u64) -> Result<u64, String> {
 
 fn parse_time(text: &str) -> Result<Nanos, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Ok(Nanos::from_secs_f64(seconds)),
+        Ok(seconds) if seconds > SECONDS_MAX => Err("it is at most 1e9 seconds".into()),
+        Ok(seconds) if seconds >= 0.0 => Ok(Nanos::from_secs_f64(seconds)),
         _ => units::parse_duration(text),
     }
 }
@@ -262,9 +275,15 @@ mod tests {
         },
         Setting {
             name: "i",
-            unit: Unit::Count,
+            unit: Unit::List,
             default: "",
             help: "tests",
+        },
+        Setting {
+            name: "time",
+            unit: Unit::Time,
+            default: "",
+            help: "time",
         },
         Setting {
             name: "D",
@@ -300,5 +319,14 @@ mod tests {
             error.contains("'many'") && error.contains("whole number"),
             "{error}"
         );
+        for (pairs, word) in [
+            (&[("s", "8"), ("s", "9")][..], "more than once"),
+            (&[("time", "1e300")], "at most"),
+            (&[("time", "1000000h")], "too long"),
+            (&[("time", "-1")], "'-1'"),
+        ] {
+            let error = given(pairs).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
     }
 }

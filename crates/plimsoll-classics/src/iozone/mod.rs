@@ -33,7 +33,7 @@ const RECORD_MAX: u64 = 256 << 20;
 const SETTINGS: &[Setting] = &[
     setting(
         "i",
-        Unit::Text,
+        Unit::List,
         "0+1+2",
         "tests: 0 write, 1 read, 2 random; several by + or again",
     ),
@@ -166,10 +166,6 @@ impl Shape {
                 let reason = "ranges are not played; give one number of children with t";
                 return Err(settings.wrong(name, settings.text(name), reason));
             }
-        }
-        if settings.texts("t").len() > 1 {
-            let reason = "one workload has one number of children; give several workloads";
-            return Err(settings.wrong("t", &settings.texts("t").join(" "), reason));
         }
         let numbers = numbers(settings)?;
         let has_repeats = !settings.flag("+n");

@@ -55,7 +55,7 @@ const SETTINGS: &[Setting] = &[
     ),
     setting(
         "actions",
-        Unit::Text,
+        Unit::List,
         "write+read",
         "what is done in each cell",
     ),

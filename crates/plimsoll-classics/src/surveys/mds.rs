@@ -44,7 +44,7 @@ const SETTINGS: &[Setting] = &[
     ),
     setting(
         "tests_str",
-        Unit::Text,
+        Unit::List,
         "create+lookup+md_getattr+destroy",
         "tests; the first is create, the last destroy",
     ),

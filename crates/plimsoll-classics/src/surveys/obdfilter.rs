@@ -57,7 +57,7 @@ const SETTINGS: &[Setting] = &[
     ),
     setting(
         "tests_str",
-        Unit::Text,
+        Unit::List,
         "write+rewrite+read",
         "tests; the first is write",
     ),

@@ -66,7 +66,7 @@ const SETTINGS: &[Setting] = &[
     ),
     setting(
         "file-extra-flags",
-        Unit::Text,
+        Unit::List,
         "",
         "sync, dsync or direct; several by commas or +",
     ),

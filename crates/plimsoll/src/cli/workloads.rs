@@ -99,5 +99,6 @@ fn unit(unit: Unit) -> String {
         Unit::Time => "a time in seconds, or with a unit such as 500ms".into(),
         Unit::Flag => "on or off".into(),
         Unit::Text => "text".into(),
+        Unit::List => "text; may be given more than once".into(),
     }
 }

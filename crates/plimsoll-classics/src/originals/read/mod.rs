@@ -24,6 +24,11 @@ const BYTES_MAX: usize = 256 << 20;
 /// Most phases of one reading.
 const PHASES_MAX: usize = 100_000;
 
+/// Largest rate that is believed, per second: a petabyte.
+const RATE_MAX: f64 = 1e15;
+/// Longest time that is believed: 31 years.
+const WALL_MAX: Nanos = Nanos(1_000_000_000 * 1_000_000_000);
+
 /// Whose output a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -151,6 +156,13 @@ pub fn read(format: Format, text: &str) -> Result<Vec<Reading>, Error> {
         .any(|reading| reading.phases.len() > PHASES_MAX)
     {
         return Err(wrong(format!("it has more than {PHASES_MAX} results")));
+    }
+    let absurd = |phase: &&PhaseResult| phase.value > RATE_MAX || phase.wall > WALL_MAX;
+    if let Some(phase) = readings.iter().flat_map(|r| &r.phases).find(absurd) {
+        return Err(wrong(format!(
+            "'{}' has a rate above 1e15 per second or a time above 1e9 seconds; the output is damaged",
+            phase.name
+        )));
     }
     if readings.is_empty() || readings.iter().any(|reading| reading.phases.is_empty()) {
         return Err(wrong("there is no result in it".into()));

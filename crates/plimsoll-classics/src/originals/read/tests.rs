@@ -247,6 +247,16 @@ fn damaged_outputs_are_refused_with_a_reason() {
             "{\"fio version\": \"fio-2.1\", \"jobs\": [{\"jobname\": \"a\", \"read\": {\"total_ios\": 1}}]}",
             "older than fio 3.0",
         ),
+        (
+            Format::Fio,
+            &FIO.replace("\"iops\": 3.0", "\"iops\": 1e308"),
+            "'x: read' has a rate",
+        ),
+        (
+            Format::Fio,
+            &FIO.replace("\"runtime\": 1000", "\"runtime\": 1e13"),
+            "time above",
+        ),
         (Format::Bonnie, "1.97,1.97,h,1\n", "line 1: it has 4 fields"),
         (Format::Bonnie, "2.03,x", "format version"),
         (
