@@ -115,10 +115,12 @@ impl std::fmt::Display for GaveUp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let cause = io::Error::from_raw_os_error(self.errno);
         let (kind, offset, at) = (self.kind, self.offset, self.at);
-        write!(
-            f,
-            "ended after {at} by a {kind} at offset {offset}: {cause}"
-        )?;
+        write!(f, "ended after {at} by {kind}")?;
+        // Other kinds name a file, not a place in one.
+        if matches!(kind, Kind::Read | Kind::Write | Kind::Discard) {
+            write!(f, " at offset {offset}")?;
+        }
+        write!(f, ": {cause}")?;
         if self.in_a_row > 1 {
             write!(f, " ({} failures in a row)", self.in_a_row)?;
         }
@@ -536,5 +538,29 @@ fn whole(request: &Request, result: Result<u64, i32>) -> Result<u64, i32> {
     match result {
         Ok(bytes) if transfer && to_usize(bytes) != request.len as usize => Err(EIO),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_kinds_that_have_a_place_are_told_with_one() {
+        for (kind, expect) in [
+            (Kind::Write, "by write at offset 4096: "),
+            (Kind::Append, "by append: "),
+            (Kind::Fsync, "by fsync: "),
+        ] {
+            let end = GaveUp {
+                at: Nanos::SECOND,
+                kind,
+                offset: 4096,
+                errno: rustix::io::Errno::NOSPC.raw_os_error(),
+                in_a_row: 1,
+            };
+            let text = end.to_string();
+            assert!(text.contains(expect), "{text}");
+        }
     }
 }

@@ -157,7 +157,7 @@ fn a_full_target_ends_the_run_and_what_was_measured_is_kept() {
     };
     let (outcome, intervals) = run(&mut prepared, &options);
     let failed = outcome.failed.as_deref().unwrap();
-    assert!(failed.contains("a write at offset"), "{failed}");
+    assert!(failed.contains("by write at offset"), "{failed}");
     assert!(failed.contains("No space left"), "{failed}");
     assert!(!outcome.interrupted);
     assert!(ops(&outcome, Kind::Read) > 0 && intervals.len() >= 2);
