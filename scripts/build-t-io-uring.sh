@@ -14,9 +14,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/parts"
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+# From where this machine has its packages.
+site=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $release" | head -n 1)
 cat >"$work/parts/source.sources" <<END
 Types: deb-src
-URIs: http://deb.debian.org/debian
+URIs: $site
 Suites: $release
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg

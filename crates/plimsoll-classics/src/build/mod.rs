@@ -24,13 +24,14 @@ const TREE_BYTES: u64 = 256 << 20;
 /// Room of a root with a compiler.
 const ROOT_BYTES: u64 = 2 << 30;
 
-/// Fetches the source package with apt, with lists of its own, so that nothing of the machine's
+/// Fetches the source package with apt from where the machine has its packages, with lists of its own, so that nothing of the machine's
 /// set-up is needed or changed. `$1`: cache, `$2`: package, `$3`: where the archive goes.
 const FETCH: &str = "mkdir -p \"$1/source\" \"$1/apt/lists/partial\" \"$1/apt/archives/partial\"
 cd \"$1/source\"
 if ! ls \"$2\"_*.orig.tar.?z* > /dev/null 2>&1; then
   . /etc/os-release
-  echo \"deb-src http://deb.debian.org/debian $VERSION_CODENAME main\" > \"$1/apt/sources.list\"
+  site=$(apt-get indextargets --format '$(REPO_URI)' \"Codename: $VERSION_CODENAME\" | head -n 1)
+  echo \"deb-src $site $VERSION_CODENAME main\" > \"$1/apt/sources.list\"
   apt() { apt-get -q -o Dir::Etc::SourceList=\"$C/apt/sources.list\" -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists=\"$C/apt/lists\" -o Dir::Cache=\"$C/apt\" -o APT::Sandbox::User=root \"$@\"; }
   C=$1
   apt update >&2
