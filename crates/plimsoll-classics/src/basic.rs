@@ -7,6 +7,7 @@ use plimsoll_core::workload::blocks::{Blocks, Extent, Group, Turn, TurnKind};
 
 use crate::Known;
 use crate::error::Error;
+use crate::parts::setting;
 use crate::settings::{Setting, Settings, Unit};
 
 /// Deepest queue of one worker.
@@ -33,20 +34,6 @@ const SETTINGS: &[Setting] = &[
     ),
     setting("direct", Unit::Flag, "on", "bypass the page cache"),
 ];
-
-const fn setting(
-    name: &'static str,
-    unit: Unit,
-    default: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        unit,
-        default,
-        help,
-    }
-}
 
 pub(crate) const KNOWN: &[Known] = &[
     Known {

@@ -12,6 +12,7 @@ use plimsoll_core::workload::commands::{Command, Commands, Output};
 use crate::Known;
 use crate::copy::script;
 use crate::error::Error;
+use crate::parts::setting;
 use crate::settings::{Setting, Settings, Unit};
 
 /// Source package of Debian that is built when none is named: 30 000 lines of C and a Makefile
@@ -44,20 +45,6 @@ const TAKE: &str = "if [ -d \"$1\" ]; then d=$(cd \"$1\" && pwd -P); tar -C \"$(
 const UNPACK: &str = "mkdir \"$2\"; tar -xf \"$1\" -C \"$2\" --strip-components=1 --no-same-owner";
 /// Compiles what lies in the working directory, `$1` at a time.
 const COMPILE: &str = "[ -e Makefile ] || [ -e makefile ] || [ -e GNUmakefile ] || ./configure > /dev/null; make -j \"$1\" > /dev/null";
-
-const fn setting(
-    name: &'static str,
-    unit: Unit,
-    default: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        unit,
-        default,
-        help,
-    }
-}
 
 const SOURCE: Setting = setting(
     "src",

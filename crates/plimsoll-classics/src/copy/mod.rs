@@ -15,25 +15,12 @@ use plimsoll_core::workload::commands::{Command, Commands, Moves, Output};
 
 use crate::Known;
 use crate::error::Error;
+use crate::parts::setting;
 use crate::settings::{Setting, Settings, Unit};
 
 /// Characters of a host and its directory besides letters and digits: a word that a shell on the
 /// other side would read differently is refused.
 const HOST_CHARACTERS: &str = "@.-_/~:[]";
-
-const fn setting(
-    name: &'static str,
-    unit: Unit,
-    default: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        unit,
-        default,
-        help,
-    }
-}
 
 const SEED: Setting = setting("seed", Unit::Count, "1", "seed of sizes and contents");
 const HOST: Setting = setting(
