@@ -8,7 +8,7 @@ use plimsoll_core::workload::blocks::{Blocks, Extent, Group, Turn, TurnKind};
 use crate::Known;
 use crate::error::Error;
 use crate::parts::setting;
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Deepest queue of one worker.
 const DEPTH_MAX: u32 = 4096;

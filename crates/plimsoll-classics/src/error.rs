@@ -2,6 +2,8 @@
 //! What can be wrong with a workload by name, a job file or a result text. Messages complete
 //! "failed to …".
 
+use plimsoll_core::settings::{SettingError, hint};
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -15,30 +17,9 @@ pub enum Error {
         /// All names.
         known: String,
     },
-    /// The workload has no such setting.
-    #[error("set '{setting}' of {workload}{}: it has {known}", hint(nearest.as_deref()))]
-    UnknownSetting {
-        /// The workload.
-        workload: String,
-        /// What was asked for.
-        setting: String,
-        /// The most similar name that is known.
-        nearest: Option<String>,
-        /// All its settings.
-        known: String,
-    },
-    /// The value of a setting cannot be used.
-    #[error("set '{setting}' of {workload} to '{value}': {reason}")]
-    WrongValue {
-        /// The workload.
-        workload: String,
-        /// The setting.
-        setting: String,
-        /// What was given.
-        value: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// A setting that is not known, or a value that cannot be used.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// Settings that do not go together, or a shape that cannot be run.
     #[error("make workload {workload}: {reason}")]
     Shape {
@@ -71,8 +52,4 @@ pub enum Error {
         /// What has no counterpart, and what could be done.
         reason: String,
     },
-}
-
-fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or(String::new(), |name| format!(" (did you mean '{name}'?)"))
 }

@@ -16,10 +16,8 @@ pub mod fio;
 mod ior;
 mod iozone;
 mod mdtest;
-mod nearest;
 pub mod originals;
 mod parts;
-mod settings;
 mod sgpdd;
 mod stamp;
 mod surveys;
@@ -27,8 +25,8 @@ mod sysbench;
 mod words;
 
 pub use error::Error;
-pub use nearest::nearest;
-pub use settings::{Setting, Settings, Unit};
+pub use plimsoll_core::nearest::nearest;
+pub use plimsoll_core::settings::{Setting, Settings, Unit};
 pub use words::Words;
 
 use plimsoll_core::event::{PhaseResult, TrialResult};

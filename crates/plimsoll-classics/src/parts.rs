@@ -13,7 +13,7 @@ use plimsoll_core::workload::series::{Body, Classic, Phase};
 use plimsoll_core::workload::{Series, Workload};
 
 use crate::error::Error;
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Bytes of a KiB, as a divisor of rates.
 pub(crate) const KIB: f64 = 1024.0;

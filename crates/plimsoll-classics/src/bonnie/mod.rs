@@ -13,7 +13,7 @@ use plimsoll_core::units::parse_size;
 use crate::Known;
 use crate::error::Error;
 use crate::parts::setting;
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Its name on the command line.
 pub(crate) const NAME: &str = "bonnie++";

@@ -14,7 +14,7 @@ use plimsoll_core::workload::series::Phase;
 
 use super::{MIB, NAME, Shape};
 use crate::parts::{block_phase, file_phase, series};
-use crate::settings::Settings;
+use plimsoll_core::settings::Settings;
 
 /// One in so many seeks changes the chunk and writes it back.
 const UPDATE_EVERY: f64 = 10.0;

@@ -11,7 +11,7 @@ use plimsoll_core::workload::series::Classic;
 
 use super::{CHUNK, NAME, SEEKERS, SEEKS, SETTINGS, Shape};
 use crate::parts::{KIB, bytes, done, end_line, find, per_second};
-use crate::settings::Settings;
+use plimsoll_core::settings::Settings;
 
 /// A phase that is over sooner gives no number.
 const SHORTEST: Nanos = Nanos(500_000_000);

@@ -13,7 +13,7 @@ use crate::Known;
 use crate::copy::script;
 use crate::error::Error;
 use crate::parts::setting;
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Source package of Debian that is built when none is named: 30 000 lines of C and a Makefile
 /// that needs nothing but a compiler.

@@ -16,7 +16,7 @@ use plimsoll_core::workload::commands::{Command, Commands, Moves, Output};
 use crate::Known;
 use crate::error::Error;
 use crate::parts::setting;
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Characters of a host and its directory besides letters and digits: a word that a shell on the
 /// other side would read differently is refused.
@@ -83,7 +83,7 @@ fn build(name: &str, shape: Shape, settings: &Settings) -> Result<Workload, Erro
     let way = if host.is_empty() {
         local()
     } else {
-        check_host(host).map_err(|reason| settings.wrong("host", host, &reason))?;
+        check_host(host).map_err(|reason| settings.wrong::<Error>("host", host, &reason))?;
         over_ssh(host)
     };
     prepare.extend(way.prepare);

@@ -11,7 +11,7 @@ use plimsoll_core::workload::files::{
 use crate::Known;
 use crate::error::Error;
 use crate::parts::setting;
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Shape of filebench's gamma distributions, of sizes and of trees, unless it is told otherwise.
 pub(super) const GAMMA_SHAPE: f64 = 1.5;
@@ -216,7 +216,7 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 fn threads_of(settings: &Settings, name: &str) -> Result<u32, Error> {
-    settings.count_within(name, 1, THREADS_MAX)
+    Ok(settings.count_within(name, 1, THREADS_MAX)?)
 }
 
 /// Bytes of one operation.

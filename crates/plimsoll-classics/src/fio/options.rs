@@ -4,7 +4,7 @@
 
 use super::ini::{Opt, Section};
 use crate::error::Error;
-use crate::nearest::nearest;
+use plimsoll_core::nearest::nearest;
 
 /// Carried out.
 const DONE: &[&str] = &[

@@ -15,7 +15,7 @@ use plimsoll_core::workload::series::Phase;
 use crate::Known;
 use crate::error::Error;
 use crate::parts::{block_phase, series, setting};
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 const EASY: &str = "ior-easy";
 const HARD: &str = "ior-hard";

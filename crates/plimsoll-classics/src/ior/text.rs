@@ -9,7 +9,7 @@ use plimsoll_core::workload::series::Classic;
 
 use super::{EASY, EASY_SETTINGS, HARD, HARD_SETTINGS, Shape};
 use crate::parts::{KIB, MIB, bytes, done, find, per_second};
-use crate::settings::Settings;
+use plimsoll_core::settings::Settings;
 
 /// The summary; `None` when it is neither of the two or a phase is missing.
 pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {

@@ -17,7 +17,7 @@ use plimsoll_core::workload::series::Phase;
 use crate::Known;
 use crate::error::Error;
 use crate::parts::{block_phase, series, setting, words};
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Its name on the command line.
 pub(crate) const NAME: &str = "iozone";

@@ -10,7 +10,7 @@ use plimsoll_core::workload::series::Classic;
 
 use super::{NAME, SETTINGS, Shape, Test};
 use crate::parts::{KIB, elapsed, find, least_and_greatest, per_second};
-use crate::settings::Settings;
+use plimsoll_core::settings::Settings;
 
 /// A paragraph for each test; `None` when a phase is missing or tells nothing of its workers.
 pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> {

@@ -17,7 +17,7 @@ use plimsoll_core::workload::series::Phase;
 use crate::Known;
 use crate::error::Error;
 use crate::parts::{file_phase, series, setting};
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 const THREADS_MAX: u32 = 1024;
 /// Files of all threads.

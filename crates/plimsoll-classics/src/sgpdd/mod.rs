@@ -15,7 +15,7 @@ use plimsoll_core::workload::series::Phase;
 use crate::Known;
 use crate::error::Error;
 use crate::parts::{block_phase, doubling, series, setting, words};
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Its name on the command line.
 pub(crate) const NAME: &str = "sgpdd-survey";

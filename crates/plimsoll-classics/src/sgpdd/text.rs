@@ -9,7 +9,7 @@ use plimsoll_core::workload::series::Classic;
 
 use super::{Cell, KIB, NAME, SETTINGS, Shape};
 use crate::parts::{MIB, elapsed, end_line, find, least_and_greatest, per_second};
-use crate::settings::Settings;
+use plimsoll_core::settings::Settings;
 
 /// What was measured in one cell by one action, MiB/s.
 enum Figure {

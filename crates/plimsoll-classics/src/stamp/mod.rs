@@ -12,7 +12,7 @@ use plimsoll_core::workload::blocks::{
 use crate::Known;
 use crate::error::Error;
 use crate::parts::setting;
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 const NAME: &str = "stamp";
 

@@ -19,7 +19,7 @@ use crate::parts::{
     done, doubling, elapsed, end_line, file_phase, find, least_and_greatest, per_second, series,
     setting, words,
 };
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Its name on the command line.
 pub(super) const NAME: &str = "mds-survey";

@@ -18,7 +18,7 @@ use crate::parts::{
     MIB, block_phase, doubling, elapsed, end_line, find, least_and_greatest, per_second, series,
     setting, words,
 };
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Its name on the command line.
 pub(super) const NAME: &str = "obdfilter-survey";

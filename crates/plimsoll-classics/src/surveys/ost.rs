@@ -13,7 +13,7 @@ use plimsoll_core::workload::series::{Classic, Phase};
 use crate::Known;
 use crate::error::Error;
 use crate::parts::{MIB, block_phase, find, per_second, series, setting};
-use crate::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
 /// Its name on the command line.
 pub(super) const NAME: &str = "ost-survey";

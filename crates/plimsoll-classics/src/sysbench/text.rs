@@ -10,7 +10,7 @@ use plimsoll_core::workload::series::Classic;
 
 use super::{NAME, SETTINGS, Shape, SyncRule};
 use crate::parts::{KIB, MIB, bytes, done, elapsed, find, mean_and_deviation, per_second};
-use crate::settings::Settings;
+use plimsoll_core::settings::Settings;
 
 /// Nanoseconds of a millisecond.
 const MS: f64 = 1e6;

@@ -1,15 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings of a workload: declared with their defaults, read from words, checked once.
+//! Settings of a workload, a stack or a layer: declared with their defaults, read from words,
+//! checked once.
 
-use plimsoll_core::units::{self, Nanos};
-
-use crate::error::Error;
 use crate::nearest::nearest;
+use crate::units::{self, Nanos};
 
 /// Longest time that is taken: 31 years. Deadlines stay far from the end of the clock.
 const SECONDS_MAX: f64 = 1e9;
 
-/// A setting that a workload has.
+/// What is wrong with a setting; completes "failed to …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// There is no such setting.
+    #[error("set '{setting}' of {owner}{}: it has {known}", hint(nearest.as_deref()))]
+    Unknown {
+        /// What it was set of.
+        owner: String,
+        /// What was asked for.
+        setting: String,
+        /// The most similar name that is known.
+        nearest: Option<String>,
+        /// All its settings.
+        known: String,
+    },
+    /// The value cannot be used.
+    #[error("set '{setting}' of {owner} to '{value}': {reason}")]
+    Value {
+        /// What it was set of.
+        owner: String,
+        /// The setting.
+        setting: String,
+        /// What was given.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Words that point at the nearest known name.
+#[must_use]
+pub fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or(String::new(), |name| format!(" (did you mean '{name}'?)"))
+}
+
+/// A setting that something has.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Its name: that of the original program's option or variable, without dashes.
@@ -37,40 +71,42 @@ pub enum Unit {
     Time,
     /// On when named without a value, or with `on`, `yes`, `true` or `1`.
     Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
     /// Any text.
     Text,
     /// Any text; the only unit of settings that may be given more than once.
     List,
 }
 
-/// The settings of one workload, resolved: what was given, else the defaults.
+/// The settings of one workload, stack or layer, resolved: what was given, else the defaults.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    workload: String,
+    owner: String,
     declared: &'static [Setting],
     given: Vec<(String, String)>,
 }
 
 impl Settings {
-    /// Checks what was given for `workload` against what is declared.
+    /// Checks what was given for `owner` against what is declared.
     ///
     /// # Errors
     /// A name that is not declared (with the nearest that is), a value that is not of its unit, or
     /// one of several for a setting that is no list.
     pub fn new(
-        workload: &str,
+        owner: &str,
         declared: &'static [Setting],
         given: &[(String, String)],
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SettingError> {
         let settings = Settings {
-            workload: workload.into(),
+            owner: owner.into(),
             declared,
             given: given.to_vec(),
         };
         for (name, value) in given {
             let Some(setting) = declared.iter().find(|setting| setting.name == name) else {
-                return Err(Error::UnknownSetting {
-                    workload: workload.into(),
+                return Err(SettingError::Unknown {
+                    owner: owner.into(),
                     setting: name.clone(),
                     nearest: nearest(name, declared.iter().map(|s| s.name)).map(Into::into),
                     known: declared
@@ -91,7 +127,7 @@ impl Settings {
         Ok(settings)
     }
 
-    fn check(&self, setting: &Setting, value: &str) -> Result<(), Error> {
+    fn check(&self, setting: &Setting, value: &str) -> Result<(), SettingError> {
         let wrong = |reason: String| Err(self.wrong(setting.name, value, &reason));
         match setting.unit {
             Unit::Size(each) => parse_size(value, each).map_or_else(wrong, |_| Ok(())),
@@ -108,19 +144,22 @@ impl Settings {
                 Some(_) => Ok(()),
                 None => wrong("it is on or off".into()),
             },
+            Unit::Choice(words) if words.contains(&value) => Ok(()),
+            Unit::Choice(words) => wrong(format!("it is one of {}", words.join(", "))),
             Unit::Text | Unit::List => Ok(()),
         }
     }
 
-    /// An error about the value of a setting.
+    /// An error about the value of a setting, as whatever error the caller has.
     #[must_use]
-    pub fn wrong(&self, name: &str, value: &str, reason: &str) -> Error {
-        Error::WrongValue {
-            workload: self.workload.clone(),
+    pub fn wrong<E: From<SettingError>>(&self, name: &str, value: &str, reason: &str) -> E {
+        let error = SettingError::Value {
+            owner: self.owner.clone(),
             setting: name.into(),
             value: value.into(),
             reason: reason.into(),
-        }
+        };
+        error.into()
     }
 
     /// Whether the user gave it.
@@ -166,7 +205,7 @@ impl Settings {
     ///
     /// # Errors
     /// When it does not.
-    pub fn count_within(&self, name: &str, low: u32, high: u32) -> Result<u32, Error> {
+    pub fn count_within(&self, name: &str, low: u32, high: u32) -> Result<u32, SettingError> {
         let value = self.count(name);
         match u32::try_from(value) {
             Ok(count) if (low..=high).contains(&count) => Ok(count),
@@ -182,7 +221,7 @@ impl Settings {
     ///
     /// # Errors
     /// When they do not.
-    pub fn bytes_within(&self, name: &str, low: u64, high: u64) -> Result<u64, Error> {
+    pub fn bytes_within(&self, name: &str, low: u64, high: u64) -> Result<u64, SettingError> {
         let value = self.bytes(name);
         if (low..=high).contains(&value) {
             return Ok(value);
@@ -293,7 +332,7 @@ mod tests {
         },
     ];
 
-    fn given(pairs: &[(&str, &str)]) -> Result<Settings, Error> {
+    fn given(pairs: &[(&str, &str)]) -> Result<Settings, SettingError> {
         let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
         Settings::new("demo", DECLARED, &pairs.iter().map(own).collect::<Vec<_>>())
     }
