@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::facts;
 use crate::host::{Host, package_of};
-use crate::stacks::{self, Needs};
+use crate::stacks::{self, Choice, Needs};
 
 /// Memory below which page cache and load compete on a machine with all stacks up.
 const ENOUGH_RAM_BYTES: u64 = 2 << 30;
@@ -45,9 +45,9 @@ pub fn checks(host: &dyn Host, dir: &Path) -> Vec<Check> {
         let ok = host.exists(Path::new(device));
         checks.push(check(device, ok, present(ok), needed_for, remedy));
     }
-    checks.extend(installed(|needs| needs.programs, |n| host.find_program(n)));
+    checks.extend(installed(|needs| &needs.programs, |n| host.find_program(n)));
     let find_module = |name: &str| host.find_qemu_module(name);
-    checks.extend(installed(|needs| needs.qemu_modules, find_module));
+    checks.extend(installed(|needs| &needs.qemu_modules, find_module));
     checks
 }
 
@@ -144,25 +144,31 @@ fn ram() -> Check {
     )
 }
 
+/// What every stack needs as it comes, by its name.
+fn needs_of_all() -> Vec<(&'static str, Needs)> {
+    let one = |stack: &&'static dyn stacks::Stack| {
+        let choice = Choice::parse(stack.name()).ok()?;
+        let shape = stack.shape(&choice).ok()?;
+        Some((stack.name(), stacks::manage::needs(&choice, shape.place)))
+    };
+    stacks::ALL.iter().filter_map(one).collect()
+}
+
 /// Everything that packages bring: what `needed` chooses of the needs of all stacks.
 fn installed(
-    needed: impl Fn(&Needs) -> &'static [&'static str],
+    needed: impl Fn(&Needs) -> &[&'static str],
     find: impl Fn(&str) -> Option<PathBuf>,
 ) -> Vec<Check> {
+    let all = needs_of_all();
     let mut names: Vec<&str> = Vec::new();
-    for stack in stacks::ALL {
-        for name in needed(&stack.needs()) {
-            if !names.contains(name) {
-                names.push(name);
-            }
+    for name in all.iter().flat_map(|(_, needs)| needed(needs)) {
+        if !names.contains(name) {
+            names.push(name);
         }
     }
     let one = |name: &&str| {
-        let users: Vec<&str> = stacks::ALL
-            .iter()
-            .filter(|stack| needed(&stack.needs()).contains(name))
-            .map(|stack| stack.name())
-            .collect();
+        let users = all.iter().filter(|(_, needs)| needed(needs).contains(name));
+        let users: Vec<&str> = users.map(|(user, _)| *user).collect();
         let needed_for = format!("stacks {}", users.join(", "));
         let path = find(name);
         let found = path

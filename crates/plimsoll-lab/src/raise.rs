@@ -4,12 +4,12 @@
 //! Invariants: nothing is begun that is not in the journal; undoing goes backwards, never stops
 //! early, and may be repeated; the journal is removed only when nothing is left.
 
-use plimsoll_core::plan::{Action, Plan};
+use plimsoll_core::plan::{Action, HERE, Made, Plan};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::host::{Host, HostError, command_mark};
+use crate::host::{HostError, Hosts, command_mark};
 use crate::journal::{Journal, JournalError, Record, StateDir};
 
 /// How often undoing is tried. Twice: when a server below a file system is dead, unmounting hangs
@@ -108,52 +108,57 @@ impl std::error::Error for RaiseError {
     }
 }
 
-/// Carries a plan out, each step noted in the journal before.
+/// Carries a plan out, each step noted in the journal before, and what it makes after.
 ///
 /// # Errors
 /// When a step fails; everything begun is then undone.
 pub fn raise(
     plan: &Plan,
-    host: &mut dyn Host,
+    made: Option<&Made>,
+    hosts: &mut dyn Hosts,
     mut journal: Journal,
 ) -> Result<Standing, Box<RaiseError>> {
+    hosts.meet(journal.record().header.nodes());
     for step in &plan.steps {
-        if let Err(source) = one_step(&mut journal, host, step) {
+        if let Err(source) = one_step(&mut journal, hosts, step) {
             return Err(Box::new(RaiseError {
                 why: step.why.clone(),
                 action: step.apply.to_string(),
                 source,
-                razed: raze(journal, host),
+                razed: raze(journal, hosts),
             }));
         }
     }
-    match journal.standing() {
+    let noted = made.map_or(Ok(()), |made| journal.made(made));
+    match noted.and_then(|()| journal.standing()) {
         Ok(()) => Ok(Standing { journal }),
         Err(error) => Err(Box::new(RaiseError {
             why: "note that all is done".into(),
             action: "write the journal".into(),
             source: error.into(),
-            razed: raze(journal, host),
+            razed: raze(journal, hosts),
         })),
     }
 }
 
 fn one_step(
     journal: &mut Journal,
-    host: &mut dyn Host,
+    hosts: &mut dyn Hosts,
     step: &plimsoll_core::plan::Step,
 ) -> Result<(), StepError> {
     let n = journal.intend(step)?;
+    let host = hosts.on(&step.node)?;
     host.carry_out(&journal.record().header.id, &step.apply)?;
     journal.done(n)?;
     Ok(())
 }
 
 /// Undoes everything in the journal, backwards; removes the journal when nothing is left.
-pub fn raze(mut journal: Journal, host: &mut dyn Host) -> Razed {
+pub fn raze(mut journal: Journal, hosts: &mut dyn Hosts) -> Razed {
+    hosts.meet(journal.record().header.nodes());
     let mut razed = Razed::default();
     for pass in 1..=PASSES {
-        razed.errors = one_pass(&mut journal, host, &mut razed.undone);
+        razed.errors = one_pass(&mut journal, hosts, &mut razed.undone);
         if razed.errors.is_empty() {
             razed.journal_errors.extend(journal.remove().err());
             return razed;
@@ -165,15 +170,24 @@ pub fn raze(mut journal: Journal, host: &mut dyn Host) -> Razed {
     razed
 }
 
-fn one_pass(journal: &mut Journal, host: &mut dyn Host, undone: &mut usize) -> Vec<RazeError> {
+fn one_pass(journal: &mut Journal, hosts: &mut dyn Hosts, undone: &mut usize) -> Vec<RazeError> {
     let mut errors = Vec::new();
     let id = journal.record().header.id.clone();
+    let record = journal.record();
+    let mut nodes: Vec<&str> = record.entries.iter().map(|e| &*e.step.node).collect();
+    nodes.push(HERE);
+    nodes.sort_unstable();
+    nodes.dedup();
     let mark = command_mark(&id);
-    let stop_commands = (None, Action::Stop { mark });
-    let steps = journal.record().to_undo();
-    let steps = steps.into_iter().map(|(n, action)| (Some(n), action));
-    for (n, action) in std::iter::once(stop_commands).chain(steps) {
-        match host.carry_out(&id, &action) {
+    let stop_commands = |node: &str| (None, node.to_owned(), Action::Stop { mark: mark.clone() });
+    let mut actions: Vec<_> = nodes.into_iter().map(stop_commands).collect();
+    let steps = record.to_undo().into_iter();
+    actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
+    for (n, node, action) in actions {
+        let done = hosts
+            .on(&node)
+            .and_then(|host| host.carry_out(&id, &action));
+        match done {
             Ok(()) => {
                 if let Some(n) = n {
                     *undone += 1;
@@ -205,7 +219,10 @@ impl Found {
     pub fn undo_steps(&self) -> Vec<String> {
         let steps = self.record.as_ref().map(Record::to_undo);
         let steps = steps.unwrap_or_default();
-        steps.iter().map(|(_, action)| action.to_string()).collect()
+        steps
+            .iter()
+            .map(|(_, _, action)| action.to_string())
+            .collect()
     }
 }
 
@@ -238,12 +255,12 @@ pub struct RazedJournal {
 ///
 /// # Errors
 /// When the state directory cannot be read.
-pub fn raze_all(state: &StateDir, host: &mut dyn Host) -> io::Result<Vec<RazedJournal>> {
+pub fn raze_all(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<RazedJournal>> {
     state.remove_abandoned_temporaries()?;
     let files = state.journal_files()?.into_iter();
     Ok(files
         .map(|path| RazedJournal {
-            result: Journal::open(&path, host.clock()).map(|journal| raze(journal, host)),
+            result: Journal::open(&path, hosts.here().clock()).map(|journal| raze(journal, hosts)),
             path,
         })
         .collect())

@@ -97,6 +97,8 @@ pub fn package_of(program: &str) -> &'static str {
         "block-iscsi.so" => "qemu-block-extra",
         "nbdfuse" => "libnbd-bin",
         "fusermount3" => "fuse3",
+        "ip" => "iproute2",
+        "nsenter" => "util-linux",
         "mkfs.btrfs" | "btrfs" => "btrfs-progs",
         "mkfs.ext4" => "e2fsprogs",
         "mount" | "umount" | "losetup" => "mount",

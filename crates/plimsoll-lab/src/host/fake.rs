@@ -4,7 +4,8 @@
 //! It keeps the rules of a machine that matter for the order of undoing: what is mounted or
 //! attached cannot be removed, a loop device in use is not detached, a mount in use stays.
 
-use plimsoll_core::plan::{Action, Arg, Cmd};
+use plimsoll_core::plan::{Action, Arg, Cmd, Ready};
+use plimsoll_core::target::TargetFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,10 @@ pub struct FakeState {
     pub loops: BTreeSet<String>,
     /// Marks of running daemons.
     pub marks: BTreeSet<String>,
+    /// Network namespaces.
+    pub namespaces: BTreeSet<String>,
+    /// Interfaces of ours, each with the namespace its other end is in.
+    pub links: BTreeMap<String, Option<String>>,
 }
 
 impl FakeState {
@@ -78,10 +83,15 @@ impl FakeHost {
         let state = &mut self.state;
         match action {
             Action::Run(cmd) => return run(state, cmd),
-            Action::Start { cmd, mark, .. } => {
+            Action::Start {
+                cmd, mark, ready, ..
+            } => {
                 state.marks.insert(mark.clone());
-                // The one daemon that mounts something.
+                // nbdfuse mounts a file; of the others their readiness tells.
                 if let ("nbdfuse", Some(Arg::Text(path))) = (&*cmd.program, cmd.args.first()) {
+                    state.mounts.insert(path.clone(), Vec::new());
+                }
+                if let Ready::Mounted(path) = ready {
                     state.mounts.insert(path.clone(), Vec::new());
                 }
             }
@@ -93,16 +103,10 @@ impl FakeHost {
                 state.dirs.insert(path.clone(), id.into());
             }
             Action::RemoveDir(path) => return remove_dir(state, id, path),
-            Action::MakeFile { path, .. } => {
-                check(!state.files.contains_key(path), "exists", path)?;
-                state.files.insert(path.clone(), Some(id.into()));
-            }
-            Action::RemoveFile(path) => {
-                check(!state.mounts.contains_key(path), "is busy", path)?;
-                if is_ours(state, id, path) {
-                    state.files.remove(path);
-                }
-            }
+            Action::MakeFile { path, .. }
+            | Action::WriteFile { path, .. }
+            | Action::MakeSecret(path)
+            | Action::RemoveFile(path) => return change_file(state, (id, path), action),
             Action::AttachLoop(path) => {
                 check(state.files.contains_key(path), "is missing", path)?;
                 state.loops.insert(path.clone());
@@ -116,6 +120,11 @@ impl FakeHost {
                 check(!state.loops.contains(path), "is busy", path)?;
                 state.mounts.remove(path);
             }
+            Action::MakeNamespace(_)
+            | Action::RemoveNamespace(_)
+            | Action::MakeBridge { .. }
+            | Action::JoinBridge { .. }
+            | Action::RemoveLink(_) => return change_network(state, action),
             Action::PortFree(_) => {}
             Action::MountIs { path, .. } => {
                 check(state.mounts.contains_key(path), "is not mounted", path)?;
@@ -123,6 +132,73 @@ impl FakeHost {
         }
         Ok(())
     }
+}
+
+fn change_file(
+    state: &mut FakeState,
+    (id, path): (&str, &str),
+    action: &Action,
+) -> Result<(), HostError> {
+    match action {
+        Action::MakeFile { .. } => {
+            check(!state.files.contains_key(path), "exists", path)?;
+            state.files.insert(path.to_owned(), Some(id.into()));
+        }
+        Action::WriteFile { .. } | Action::MakeSecret(_) => {
+            check(!state.files.contains_key(path), "exists", path)?;
+            check(
+                lies_in_ours(state, id, path),
+                "is not in a directory of ours",
+                path,
+            )?;
+            state.files.insert(path.to_owned(), None);
+        }
+        Action::RemoveFile(_) => {
+            check(!state.mounts.contains_key(path), "is busy", path)?;
+            if is_ours(state, id, path) {
+                state.files.remove(path);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn change_network(state: &mut FakeState, action: &Action) -> Result<(), HostError> {
+    match action {
+        Action::MakeNamespace(name) => {
+            check(state.namespaces.insert(name.clone()), "exists", name)?;
+        }
+        Action::RemoveNamespace(name) => {
+            state.namespaces.remove(name);
+            state
+                .links
+                .retain(|_, inside| inside.as_ref() != Some(name));
+        }
+        Action::MakeBridge { name, .. } => {
+            check(!state.links.contains_key(name), "exists", name)?;
+            state.links.insert(name.clone(), None);
+        }
+        Action::JoinBridge {
+            bridge,
+            namespace,
+            link,
+            ..
+        } => {
+            check(state.links.contains_key(bridge), "is missing", bridge)?;
+            check(
+                state.namespaces.contains(namespace),
+                "is missing",
+                namespace,
+            )?;
+            state.links.insert(link.clone(), Some(namespace.clone()));
+        }
+        Action::RemoveLink(name) => {
+            state.links.remove(name);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
@@ -157,15 +233,16 @@ fn remove_dir(state: &mut FakeState, id: &str, path: &str) -> Result<(), HostErr
     Ok(())
 }
 
+fn lies_in_ours(state: &FakeState, id: &str, path: &str) -> bool {
+    let dir = Path::new(path).parent().and_then(Path::to_str);
+    dir.and_then(|dir| state.dirs.get(dir))
+        .is_some_and(|owner| owner == id)
+}
+
 /// Whether a file was made for the journal `id`, or lies directly in a directory of it.
 fn is_ours(state: &FakeState, id: &str, path: &str) -> bool {
-    let dir = Path::new(path).parent().and_then(Path::to_str);
-    let marked = dir.and_then(|dir| state.dirs.get(dir));
     let made = state.files.get(path).and_then(Option::as_ref);
-    [marked, made]
-        .into_iter()
-        .flatten()
-        .any(|owner| owner == id)
+    made.is_some_and(|owner| owner == id) || lies_in_ours(state, id, path)
 }
 
 fn check(fine: bool, what: &str, path: &str) -> Result<(), HostError> {
@@ -214,6 +291,24 @@ impl Host for FakeHost {
 
     fn is_root(&self) -> bool {
         true
+    }
+
+    fn target(&self, dir: &Path) -> Result<TargetFacts, HostError> {
+        Ok(TargetFacts {
+            path: dir.display().to_string(),
+            mount_point: "/".into(),
+            mount_source: "/dev/pretended".into(),
+            file_system: "ext4".into(),
+            mount_options: "rw".into(),
+            device: "254:0".into(),
+            size_bytes: 1 << 41,
+            free_bytes: 1 << 40,
+            direct_align_bytes: 512,
+        })
+    }
+
+    fn free_ports(&self, from: u16, _: u16) -> Result<u16, HostError> {
+        Ok(from)
     }
 
     fn clock(&self) -> &dyn Clock {

@@ -6,9 +6,10 @@
 //! twin comes first and goes last, so whatever lies at the path is ours only if it is the twin's
 //! file: what appeared there before, meanwhile or afterwards is never touched.
 
+use std::fmt::Write as _;
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::dirs;
@@ -39,6 +40,56 @@ pub(crate) fn make(path: &Path, bytes: u64, id: &str) -> Result<(), HostError> {
             source,
         }),
     }
+}
+
+/// Writes a text file into a directory of the journal `id`, readable by its owner alone; the line
+/// in the file `secret` takes the place of every `{secret}`.
+pub(crate) fn write(
+    path: &Path,
+    text: &str,
+    secret: Option<&Path>,
+    id: &str,
+) -> Result<(), HostError> {
+    let text = match secret {
+        None => text.to_owned(),
+        Some(file) => {
+            let line = fs::read_to_string(file).map_err(HostError::io("read", file))?;
+            text.replace("{secret}", line.trim_end())
+        }
+    };
+    private(path, text.as_bytes(), id)
+}
+
+/// Makes a file of one line of random digits in a directory of the journal `id`.
+pub(crate) fn make_secret(path: &Path, id: &str) -> Result<(), HostError> {
+    let source = Path::new("/dev/urandom");
+    let mut bytes = [0_u8; 16];
+    File::open(source)
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .map_err(HostError::io("read", source))?;
+    let mut line = String::new();
+    for byte in bytes {
+        let _ = write!(line, "{byte:02x}");
+    }
+    line.push('\n');
+    private(path, line.as_bytes(), id)
+}
+
+fn private(path: &Path, bytes: &[u8], id: &str) -> Result<(), HostError> {
+    if !lies_in_ours(path, id) {
+        return Err(HostError::Refused {
+            what: format!("write {}", path.display()),
+            why: "it would not lie in a directory of ours".into(),
+        });
+    }
+    let mut options = File::options();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(HostError::io("create", path))?;
+    file.write_all(bytes).map_err(HostError::io("write", path))
 }
 
 /// Removes the file at `path` if it is the one that [`make`] made for the journal `id`, or lies
@@ -101,6 +152,27 @@ mod tests {
 
     fn entries(dir: &Path) -> usize {
         fs::read_dir(dir).unwrap().count()
+    }
+
+    #[test]
+    fn a_secret_stands_only_in_files_of_its_owner() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("ours");
+        dirs::make(&dir, "a").unwrap();
+        let (secret, file) = (dir.join("secret"), dir.join("file"));
+        make_secret(&secret, "a").unwrap();
+        write(&file, "password={secret}\n", Some(&secret), "a").unwrap();
+        let line = fs::read_to_string(&secret).unwrap();
+        assert_eq!(line.trim_end().len(), 32);
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            format!("password={line}")
+        );
+        for path in [&secret, &file] {
+            assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        }
+        assert!(write(&file, "again", None, "a").is_err());
+        assert!(write(&base.path().join("x"), "theirs", None, "a").is_err());
     }
 
     #[test]

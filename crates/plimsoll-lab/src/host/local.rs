@@ -2,6 +2,7 @@
 //! This machine.
 
 use plimsoll_core::plan::{Action, Arg, Cmd, Ready};
+use plimsoll_core::target::TargetFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
-use super::{Host, command_mark, dirs, files, loops, mounts, ports, processes};
+use super::{Host, command_mark, dirs, files, loops, mounts, network, ports, processes};
+use crate::facts;
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
 const ALLOWED: [&str; 9] = [
@@ -34,6 +36,9 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 /// How long a daemon may take to be ready; those we know need below 0.3 s on a busy machine.
 const READY_LIMIT: Duration = Duration::from_secs(20);
 
+/// How long a question whether a daemon is ready may take.
+const ASK_LIMIT: Duration = Duration::from_secs(5);
+
 /// How long an unmount may hang: it writes back what is dirty. When the server below is dead it
 /// hangs for ever, and only ending the rest of the chain lets it go.
 const UNMOUNT_LIMIT: Duration = Duration::from_secs(20);
@@ -50,6 +55,8 @@ pub struct LocalHost {
     pub(super) search: SearchPath,
     pub(super) clock: Box<dyn Clock>,
     allowed: BTreeSet<String>,
+    /// Where commands are started, if not in the network of this machine.
+    namespace: Option<String>,
 }
 
 impl LocalHost {
@@ -60,6 +67,19 @@ impl LocalHost {
             search,
             clock: Box::new(SystemClock::new()),
             allowed: ALLOWED.iter().map(ToString::to_string).collect(),
+            namespace: None,
+        }
+    }
+
+    /// The same machine, its commands started in this network namespace. Only the network is
+    /// another: mounts made there are seen everywhere, which `ip netns exec` would not give.
+    #[must_use]
+    pub fn in_namespace(&self, name: &str) -> Self {
+        LocalHost {
+            search: self.search.clone(),
+            clock: Box::new(SystemClock::new()),
+            allowed: self.allowed.clone(),
+            namespace: Some(name.into()),
         }
     }
 
@@ -102,6 +122,31 @@ impl LocalHost {
         ready.run(limit, &*self.clock)
     }
 
+    /// Runs one of our helpers on behalf of a journal.
+    pub(super) fn helper_of(
+        &self,
+        id: &str,
+        program: &str,
+        args: &[&str],
+        limit: Duration,
+    ) -> Result<String, HostError> {
+        let args = args.iter().map(ToString::to_string).collect();
+        self.helper(program, args, &command_mark(id), limit)
+    }
+
+    /// The program and the arguments that start a command where it belongs.
+    fn placed(&self, cmd: &Cmd) -> Result<(PathBuf, Vec<String>), HostError> {
+        let program = self.search.require(&cmd.program)?;
+        let mut args = Self::resolve(cmd)?;
+        let Some(namespace) = &self.namespace else {
+            return Ok((program, args));
+        };
+        let enter = format!("--net={}", network::namespace_file(namespace));
+        args.insert(0, program.display().to_string());
+        args.insert(0, enter);
+        Ok((self.search.require("nsenter")?, args))
+    }
+
     fn check_allowed(&self, cmd: &Cmd) -> Result<(), HostError> {
         let refuse = |why: String| {
             Err(HostError::Refused {
@@ -139,10 +184,10 @@ impl LocalHost {
 
     fn run(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
         self.check_allowed(cmd)?;
-        let path = self.search.require(&cmd.program)?;
+        let (path, args) = self.placed(cmd)?;
         let ready = command::Ready {
             program: &path,
-            args: Self::resolve(cmd)?,
+            args,
             env: &cmd.env,
             mark: &command_mark(id),
             shown: cmd.to_string(),
@@ -152,31 +197,31 @@ impl LocalHost {
 
     fn start(&self, cmd: &Cmd, mark: &str, log: &Path, ready: &Ready) -> Result<(), HostError> {
         self.check_allowed(cmd)?;
-        let path = self.search.require(&cmd.program)?;
+        let (path, args) = self.placed(cmd)?;
         let setsid = self.search.require("setsid")?;
         let daemon = command::Ready {
             program: &path,
-            args: Self::resolve(cmd)?,
+            args,
             env: &cmd.env,
             mark,
             shown: cmd.to_string(),
         };
         let mut child = daemon.start(&setsid, log)?;
-        self.await_ready(&mut child, &daemon.shown, log, ready)
+        self.await_ready(&mut child, &daemon.shown, (mark, log), ready)
     }
 
     fn await_ready(
         &self,
         child: &mut Child,
         shown: &str,
-        log: &Path,
+        (mark, log): (&str, &Path),
         ready: &Ready,
     ) -> Result<(), HostError> {
         let last_words =
             || File::open(log).map_or_else(|_| String::new(), |mut f| command::last_lines(&mut f));
         let began = self.clock.now();
         loop {
-            if is_ready(ready) {
+            if self.is_ready(child.id(), mark, ready)? {
                 return Ok(());
             }
             let status = child.try_wait().map_err(HostError::io("watch", log))?;
@@ -196,6 +241,30 @@ impl LocalHost {
             }
             self.clock.pause(Duration::from_millis(2));
         }
+    }
+
+    fn is_ready(&self, pid: u32, mark: &str, ready: &Ready) -> Result<bool, HostError> {
+        Ok(match ready {
+            Ready::Exists(path) => Path::new(path).exists(),
+            // Looked up in the daemon's own network, whichever that is.
+            Ready::Port(port) => ports::is_listening(pid, *port),
+            Ready::Size { path, bytes } => {
+                fs::metadata(path).is_ok_and(|data| data.len() >= *bytes)
+            }
+            Ready::Mounted(path) => is_mounted(Path::new(path))?,
+            Ready::Succeeds(cmd) => {
+                self.check_allowed(cmd)?;
+                let (path, args) = self.placed(cmd)?;
+                let asked = command::Ready {
+                    program: &path,
+                    args,
+                    env: &cmd.env,
+                    mark,
+                    shown: cmd.to_string(),
+                };
+                asked.run(ASK_LIMIT, &*self.clock).is_ok()
+            }
+        })
     }
 
     fn attach_loop(&self, id: &str, file: &Path) -> Result<(), HostError> {
@@ -306,10 +375,24 @@ impl Host for LocalHost {
             Action::MakeDir(path) => dirs::make(Path::new(path), id),
             Action::RemoveDir(path) => dirs::remove(Path::new(path), id),
             Action::MakeFile { path, bytes } => files::make(Path::new(path), *bytes, id),
+            Action::WriteFile { path, text, secret } => {
+                files::write(Path::new(path), text, secret.as_deref().map(Path::new), id)
+            }
+            Action::MakeSecret(path) => files::make_secret(Path::new(path), id),
             Action::RemoveFile(path) => files::remove(Path::new(path), id),
             Action::AttachLoop(path) => self.attach_loop(id, Path::new(path)),
             Action::DetachLoop(path) => self.detach_loop(id, Path::new(path)),
             Action::Unmount(path) => self.unmount(id, Path::new(path)),
+            Action::MakeNamespace(name) => network::make_namespace(self, id, name),
+            Action::RemoveNamespace(name) => network::remove_namespace(self, id, name),
+            Action::MakeBridge { name, address } => network::make_bridge(self, id, name, address),
+            Action::JoinBridge {
+                bridge,
+                namespace,
+                link,
+                address,
+            } => network::join(self, id, (bridge, link), (namespace, address)),
+            Action::RemoveLink(name) => network::remove_link(self, id, name),
             Action::PortFree(port) => ports::check_free(*port),
             Action::MountIs { path, file_system } => mount_is(Path::new(path), file_system),
         }
@@ -335,16 +418,17 @@ impl Host for LocalHost {
         rustix::process::geteuid().is_root()
     }
 
+    fn target(&self, dir: &Path) -> Result<TargetFacts, HostError> {
+        let existing = dir.ancestors().find(|part| part.exists());
+        facts::target(existing.unwrap_or(Path::new("/")))
+    }
+
+    fn free_ports(&self, from: u16, count: u16) -> Result<u16, HostError> {
+        ports::find_free(from, count)
+    }
+
     fn clock(&self) -> &dyn Clock {
         &*self.clock
-    }
-}
-
-fn is_ready(ready: &Ready) -> bool {
-    match ready {
-        Ready::Exists(path) => Path::new(path).exists(),
-        Ready::Port(port) => ports::answers(*port),
-        Ready::Size { path, bytes } => fs::metadata(path).is_ok_and(|data| data.len() >= *bytes),
     }
 }
 

@@ -16,7 +16,9 @@ mod files;
 mod local;
 mod loops;
 pub(crate) mod mounts;
-mod ports;
+pub(crate) mod network;
+mod nodes;
+pub(crate) mod ports;
 mod processes;
 mod timed;
 
@@ -26,10 +28,12 @@ pub use dirs::journal_of;
 pub use error::{HostError, package_of};
 pub use fake::{FakeHost, FakeState, FakeWhen};
 pub use local::LocalHost;
+pub use nodes::{Hosts, Nodes};
 pub use processes::{Owner, is_alive};
 pub use timed::{Job, Timed};
 
 use plimsoll_core::plan::Action;
+use plimsoll_core::target::TargetFacts;
 use std::path::{Path, PathBuf};
 
 /// Variable that carries the mark of a process we started.
@@ -67,6 +71,19 @@ pub trait Host {
 
     /// Whether actions are carried out as root.
     fn is_root(&self) -> bool;
+
+    /// Facts about the file system below a directory; of what does not exist yet, those of the
+    /// nearest directory above it.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    fn target(&self, dir: &Path) -> Result<TargetFacts, HostError>;
+
+    /// The first of `count` TCP ports in a row, from `from` on, on which nobody listens.
+    ///
+    /// # Errors
+    /// When there are none.
+    fn free_ports(&self, from: u16, count: u16) -> Result<u16, HostError>;
 
     /// Its clock.
     fn clock(&self) -> &dyn Clock;

@@ -3,8 +3,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::time::Duration;
+use std::net::{Ipv4Addr, TcpListener};
 
 use super::error::HostError;
 use super::{command, processes};
@@ -32,10 +31,31 @@ pub(crate) fn check_free(port: u16) -> Result<(), HostError> {
     }
 }
 
-/// Whether someone answers on the port.
-pub(crate) fn answers(port: u16) -> bool {
-    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-    TcpStream::connect_timeout(&address.into(), Duration::from_millis(200)).is_ok()
+/// The first of `count` ports in a row, from `from` on, that are free on the loopback address.
+pub(crate) fn find_free(from: u16, count: u16) -> Result<u16, HostError> {
+    let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    let mut first = from;
+    while let Some(end) = first.checked_add(count) {
+        match (first..end).rev().find(|&port| !is_free(port)) {
+            None => return Ok(first),
+            Some(taken) => first = taken.saturating_add(1),
+        }
+        if first == u16::MAX {
+            break;
+        }
+    }
+    Err(HostError::State(format!(
+        "there are no {count} free TCP ports in a row from {from} on; choose a lower first port"
+    )))
+}
+
+/// Whether somebody listens on the port in the network of this process.
+pub(crate) fn is_listening(pid: u32, port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        text.lines()
+            .any(|line| listening_inode(line, port).is_some())
+    })
 }
 
 /// The process that listens on the port, found through the inode of its socket.
@@ -76,7 +96,8 @@ mod tests {
         let error = check_free(port).unwrap_err().to_string();
         let ourselves = format!("process {} (", std::process::id());
         assert!(error.contains(&ourselves), "{error}");
-        assert!(answers(port));
+        assert!(is_listening(std::process::id(), port));
+        assert_ne!(find_free(port, 2).unwrap(), port);
         drop(listener);
         check_free(port).unwrap();
     }

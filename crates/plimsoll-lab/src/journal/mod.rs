@@ -16,7 +16,7 @@ pub use record::{Entry, Record};
 pub use state::StateDir;
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::Step;
+use plimsoll_core::plan::{Ask, Made, Node, Step, file_name_of};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -44,7 +44,7 @@ impl Kind {
     /// Name of the journal's file; a second undertaking of the same kind and name is impossible.
     pub(crate) fn file_name(&self) -> String {
         match self {
-            Kind::Stack(name) => format!("stack-{name}.jsonl"),
+            Kind::Stack(name) => format!("stack-{}.jsonl", file_name_of(name)),
             Kind::Run(name) => format!("run-{name}.jsonl"),
         }
     }
@@ -75,6 +75,17 @@ pub struct Header {
     pub began_at: String,
     /// The directory it makes available, if any.
     pub mount_dir: Option<String>,
+    /// What was asked for, when it is a stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
+}
+
+impl Header {
+    /// The nodes that steps may name, besides this machine.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        self.ask.as_ref().map_or(&[], |ask| &ask.site.servers)
+    }
 }
 
 /// A journal that is being written. Locked against other processes until it is dropped.
@@ -119,6 +130,7 @@ impl Journal {
             record: Record {
                 header,
                 entries: Vec::new(),
+                made: None,
                 standing: false,
             },
         })
@@ -195,6 +207,14 @@ impl Journal {
     /// When it could not be written.
     pub fn undone(&mut self, step: usize) -> Result<(), JournalError> {
         self.append(Line::Undone(step))
+    }
+
+    /// Notes what the steps made.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub fn made(&mut self, made: &Made) -> Result<(), JournalError> {
+        self.append(Line::Made(Box::new(made.clone())))
     }
 
     /// Notes that all steps are done.

@@ -2,7 +2,7 @@
 //! What a journal says: its lines, read and added up.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Step};
+use plimsoll_core::plan::{Action, Made, Step};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Read;
@@ -23,6 +23,7 @@ pub(super) enum Line {
     Intend(Box<Step>),
     Done(usize),
     Undone(usize),
+    Made(Box<Made>),
     Standing,
 }
 
@@ -44,17 +45,20 @@ pub struct Record {
     pub header: Header,
     /// Steps intended, in order.
     pub entries: Vec<Entry>,
+    /// What the steps made.
+    pub made: Option<Made>,
     /// Whether all steps were done.
     pub standing: bool,
 }
 
 impl Record {
-    /// Actions that would undo what is left, in order.
+    /// Actions that would undo what is left, in order, each with the number and the node of its
+    /// step.
     #[must_use]
-    pub fn to_undo(&self) -> Vec<(usize, Action)> {
+    pub fn to_undo(&self) -> Vec<(usize, String, Action)> {
         let left = |(n, entry): (usize, &Entry)| {
             let undo = (!entry.undone).then(|| entry.step.undo.clone())??;
-            Some((n, undo))
+            Some((n, entry.step.node.clone(), undo))
         };
         self.entries
             .iter()
@@ -111,6 +115,7 @@ impl Record {
         let mut record = Record {
             header: parse_header(first).map_err(unreadable)?,
             entries: Vec::new(),
+            made: None,
             standing: false,
         };
         for (n, line) in lines.enumerate() {
@@ -131,6 +136,7 @@ impl Record {
             }),
             Line::Done(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.done = true,
             Line::Undone(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.undone = true,
+            Line::Made(made) => self.made = Some(*made),
             Line::Standing => self.standing = true,
         }
         Ok(())

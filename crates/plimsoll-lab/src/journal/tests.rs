@@ -13,11 +13,13 @@ fn header(kind: Kind) -> Header {
         owner: Owner::this(),
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
+        ask: None,
     }
 }
 
 fn step(name: &str) -> Step {
     Step {
+        node: "here".into(),
         why: "make a directory".into(),
         apply: Action::MakeDir(name.into()),
         undo: Some(Action::RemoveDir(name.into())),
@@ -51,7 +53,7 @@ fn what_is_written_is_read_back() {
     assert_eq!(&Record::read(&files[0]).unwrap(), journal.record());
     assert_eq!(
         journal.record().to_undo(),
-        [(0, Action::RemoveDir("/a".into()))]
+        [(0, "here".into(), Action::RemoveDir("/a".into()))]
     );
     assert!(matches!(
         Journal::create(&state, header(stack())),
@@ -96,7 +98,7 @@ fn damage_in_the_middle_and_newer_formats_are_refused() {
     let newer = serde_json::to_string(&newer).unwrap();
     let ours = serde_json::to_string(&header(stack())).unwrap();
     for (text, expect) in [
-        (format!("{newer}\n"), "has format 2.0"),
+        (format!("{newer}\n"), "has format 2.1"),
         (format!("{ours}\nnonsense\n\"standing\"\n"), "line 2"),
         (format!("{ours}\n{{\"done\":3}}\n"), "no step 3"),
         ("{}\n".into(), "is not a journal"),
@@ -215,7 +217,7 @@ fn what_was_written_while_waiting_for_the_lock_is_known() {
     let opened = opened.unwrap();
     assert_eq!(
         opened.record().to_undo(),
-        [(1, Action::RemoveDir("/b".into()))]
+        [(1, "here".into(), Action::RemoveDir("/b".into()))]
     );
     assert_eq!(&Record::read(opened.path()).unwrap(), opened.record());
 }

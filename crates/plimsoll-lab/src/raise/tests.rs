@@ -2,20 +2,14 @@
 //! Raising and undoing against a pretended machine: nothing is left, wherever it breaks.
 
 use super::*;
-use crate::host::{FakeHost, FakeWhen, Owner};
+use crate::host::{FakeHost, FakeWhen, Host as _, Owner};
 use crate::journal::{Header, Kind};
-use crate::stacks::{self, Facts, Options};
+use crate::stacks::{self, Choice, Options, snapshot};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::{Rng, Seed};
 
 fn plans() -> Vec<Plan> {
-    let options = Options::new("/base".into());
-    let facts = Facts {
-        id: "t-1".into(),
-        free_bytes: 1 << 40,
-        direct_align_bytes: 512,
-    };
-    let plan = |stack: &&dyn stacks::Stack| stack.plan(&options, &facts).unwrap();
+    let plan = |stack: &&dyn stacks::Stack| snapshot::planned(stack.name()).plan;
     stacks::ALL.iter().map(plan).collect()
 }
 
@@ -27,6 +21,7 @@ fn journal(state: &StateDir, owner: Owner) -> Journal {
         owner,
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
+        ask: None,
     };
     Journal::create(state, header).unwrap()
 }
@@ -42,7 +37,7 @@ fn a_plan_raised_and_razed_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::new(dir.path());
         let mut host = FakeHost::new();
-        let standing = raise(&plan, &mut host, journal(&state, Owner::this())).unwrap();
+        let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
         assert!(!host.state.is_empty());
         assert!(standing.journal.record().standing);
         let razed = raze(standing.journal, &mut host);
@@ -59,7 +54,8 @@ fn a_plan_that_fails_at_any_step_leaves_nothing_and_names_the_step() {
                 let dir = tempfile::tempdir().unwrap();
                 let state = StateDir::new(dir.path());
                 let mut host = FakeHost::new().failing_at(n, when);
-                let error = raise(&plan, &mut host, journal(&state, Owner::this())).unwrap_err();
+                let error =
+                    raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap_err();
                 assert_eq!(error.why, plan.steps[n].why);
                 let text = error.to_string();
                 assert!(text.contains(&format!("told to fail at {n}")), "{text}");
@@ -110,7 +106,7 @@ fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
             let dir = tempfile::tempdir().unwrap();
             let state = StateDir::new(dir.path());
             let mut host = FakeHost::new();
-            let standing = raise(&plan, &mut host, journal(&state, Owner::this())).unwrap();
+            let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
             let begun = host.asked.len();
             for _ in 0..rng.below(12) {
                 let at = begun + usize::try_from(rng.below(50)).unwrap();
@@ -133,7 +129,7 @@ fn undoing_goes_on_after_an_error_and_keeps_the_journal() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
     let mut host = FakeHost::new();
-    let standing = raise(plan, &mut host, journal(&state, Owner::this())).unwrap();
+    let standing = raise(plan, None, &mut host, journal(&state, Owner::this())).unwrap();
     // The directory stays foreign for ever: everything else must still go.
     for owner in host.state.dirs.values_mut() {
         *owner = "someone".into();
@@ -169,7 +165,8 @@ fn what_somebody_holds_is_left_alone_and_the_others_go() {
     for name in ["iscsi", "raid1"] {
         let mut options = Options::new(base.clone());
         options.size_bytes = stacks::MIN_SIZE_BYTES;
-        stacks::up(name, &options, &state, &mut host).unwrap();
+        let choice = Choice::parse(name).unwrap();
+        stacks::up(&choice, &options, &state, &mut host).unwrap();
     }
     let held = stacks::hold("iscsi", &state).unwrap();
     let dirs = host.state.dirs.len();

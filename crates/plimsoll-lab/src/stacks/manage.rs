@@ -4,15 +4,15 @@
 //! Invariant: everything that can be known to be missing is said before anything is changed.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Plan};
+use plimsoll_core::plan::{Action, Ask, Made, Plan};
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{ALL, Facts, Options, Stack, Unmet, find};
-use crate::facts;
-use crate::host::{Host, HostError, Owner, rfc3339};
+use super::site::{add_nodes, site};
+use super::{Choice, Options, Order, Place, SiteError, Unmet};
+use crate::host::{Host, HostError, Hosts, Owner, rfc3339};
 use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
 use crate::raise::{RaiseError, Razed, list, raise, raze};
 
@@ -23,21 +23,21 @@ pub struct Up {
     pub name: String,
     /// Identifier of its journal.
     pub id: String,
+    /// What it made.
+    pub made: Made,
+}
+
+impl Up {
     /// The directory to measure on.
-    pub mount_dir: PathBuf,
-    /// What it is made of, in one line.
-    pub description: String,
+    #[must_use]
+    pub fn mount_dir(&self) -> &Path {
+        Path::new(&self.made.mount_dir)
+    }
 }
 
 /// A stack that did not come up; the text completes "failed to bring the stack up: ".
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
-    /// There is no such stack.
-    #[error("there is no stack '{name}'; there are: {}", names())]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
     /// It is up.
     #[error(
         "stack '{name}' is already up at {mount_dir}; take it down with: plimsoll stack down {name}"
@@ -104,43 +104,94 @@ pub struct Status {
     pub standing: bool,
     /// The directory to measure on.
     pub mount_dir: Option<String>,
+    /// What it made, once all of it was.
+    pub made: Option<Made>,
     /// When it was begun, RFC 3339.
     pub since: String,
     /// What is wrong with it; empty when it is healthy.
     pub problems: Vec<String>,
 }
 
-fn names() -> String {
-    ALL.map(Stack::name).join(", ")
-}
-
-fn known(name: &str) -> Result<&'static dyn Stack, UpError> {
-    find(name).ok_or_else(|| UpError::Unknown { name: name.into() })
+/// A stack as it is going to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// Identifier of its journal.
+    pub id: String,
+    /// What was asked for, and the nodes.
+    pub ask: Ask,
+    /// The steps.
+    pub plan: Plan,
+    /// What they make.
+    pub made: Made,
 }
 
 /// The plan of a stack with the facts of this machine, with the base directory made absolute;
-/// nothing is changed, and what is up already does not matter. Also the identifier in it.
+/// nothing is changed, and what is up already does not matter.
 ///
 /// # Errors
-/// When there is no such stack or it cannot be made here.
-pub fn plan(name: &str, options: &Options, host: &dyn Host) -> Result<(Plan, String), UpError> {
-    let stack = known(name)?;
+/// When it cannot be made here.
+pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Planned, UpError> {
+    let name = choice.parts.to_string();
     let unmet = |unmet| UpError::Unmet {
-        name: name.into(),
+        name: name.clone(),
         unmet,
     };
-    stack.needs().check(host).map_err(unmet)?;
-    let id = new_id(name, host);
-    let mut options = options.clone();
-    options.base_dir = resolved(&options.base_dir)?;
-    let target = facts::target(existing_part(&options.base_dir))?;
-    let facts = Facts {
-        id: id.clone(),
-        free_bytes: target.free_bytes,
-        direct_align_bytes: target.direct_align_bytes,
+    let shape = choice.stack.shape(choice).map_err(unmet)?;
+    let place = options.place.unwrap_or(shape.place);
+    needs(choice, place).check(host).map_err(unmet)?;
+    let id = new_id(choice.stack.name(), host);
+    let options = Options {
+        base_dir: resolved(&options.base_dir)?,
+        ..options.clone()
     };
-    let plan = stack.plan(&options, &facts).map_err(unmet)?;
-    Ok((plan, id))
+    let site = site(place, &shape, &options, &id, host).map_err(|error| match error {
+        SiteError::Unmet(missing) => unmet(missing),
+        SiteError::Host(error) => UpError::Base(error),
+    })?;
+    let order = Order {
+        id: &id,
+        choice,
+        size_bytes: options.size_bytes,
+        site: &site,
+    };
+    let (steps, mut made) = choice.stack.plan(&order).map_err(unmet)?;
+    let mut plan = Plan::default();
+    add_nodes(&mut plan, &site);
+    plan.steps.extend(steps.steps);
+    for (layer, settings) in &choice.layers {
+        let added = layer.add(&mut plan, &mut made, &order, settings);
+        added.map_err(unmet)?;
+    }
+    let ask = Ask {
+        parts: choice.parts.clone(),
+        size_bytes: options.size_bytes,
+        site,
+    };
+    Ok(Planned {
+        id,
+        ask,
+        plan,
+        made,
+    })
+}
+
+/// What must be on this machine for a stack in this place.
+#[must_use]
+pub fn needs(choice: &Choice, place: Place) -> super::Needs {
+    let mut needs = choice.stack.needs(choice);
+    for (layer, settings) in &choice.layers {
+        needs = needs.and(layer.needs(settings));
+    }
+    match place {
+        Place::Here => needs.and(choice.stack.server_needs(choice)),
+        Place::Namespaces => needs
+            .and(choice.stack.server_needs(choice))
+            .and(super::Needs {
+                programs: vec!["ip", "nsenter"],
+                root: true,
+                ..super::Needs::default()
+            }),
+    }
 }
 
 /// An identifier nobody else has: marks are made of it, and who has the mark is ended.
@@ -164,39 +215,35 @@ fn existing_part(path: &Path) -> &Path {
 /// # Errors
 /// When it is up already, cannot be made here, or a step fails: then what was begun is undone.
 pub fn up(
-    name: &str,
+    choice: &Choice,
     options: &Options,
     state: &StateDir,
-    host: &mut dyn Host,
+    hosts: &mut dyn Hosts,
 ) -> Result<Up, UpError> {
-    let stack = known(name)?;
-    let kind = Kind::Stack(name.into());
-    check_not_up(name, state)?;
-    let mut options = options.clone();
-    options.base_dir = resolved(&options.base_dir)?;
-    let (plan, id) = plan(name, &options, host)?;
-    let mount_dir = stack.mount_dir(&options);
+    let name = choice.parts.to_string();
+    check_not_up(&name, state)?;
+    let planned = plan(choice, options, hosts.here())?;
     let header = Header {
         format: FormatVersion::JOURNAL,
-        id: id.clone(),
-        kind,
+        id: planned.id.clone(),
+        kind: Kind::Stack(name.clone()),
         owner: Owner::this(),
-        began_at: rfc3339(host.clock().unix_seconds()),
-        mount_dir: Some(mount_dir.display().to_string()),
+        began_at: rfc3339(hosts.here().clock().unix_seconds()),
+        mount_dir: Some(planned.made.mount_dir.clone()),
+        ask: Some(planned.ask),
     };
     let journal = match Journal::create(state, header) {
         // Somebody was faster between the look and now.
         Err(JournalError::Exists { .. }) => {
-            check_not_up(name, state).and(Err(UpError::Unfinished { name: name.into() }))?
+            check_not_up(&name, state).and(Err(UpError::Unfinished { name: name.clone() }))?
         }
         other => other?,
     };
-    raise(&plan, host, journal)?;
+    raise(&planned.plan, Some(&planned.made), hosts, journal)?;
     Ok(Up {
-        name: name.into(),
-        id,
-        mount_dir,
-        description: stack.description().into(),
+        name,
+        id: planned.id,
+        made: planned.made,
     })
 }
 
@@ -262,13 +309,13 @@ pub fn hold(name: &str, state: &StateDir) -> Result<File, JournalError> {
 ///
 /// # Errors
 /// When it is not up, or another process is at work on it or holds it. What could not be undone is in the result.
-pub fn down(name: &str, state: &StateDir, host: &mut dyn Host) -> Result<Razed, DownError> {
+pub fn down(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Result<Razed, DownError> {
     let not_up = || DownError::NotUp { name: name.into() };
     let path = journal_file(name, state);
-    match Journal::open(&path, host.clock()) {
+    match Journal::open(&path, hosts.here().clock()) {
         Err(error) if error.is_absent() => Err(not_up()),
         Err(error) => Err(error.into()),
-        Ok(journal) => Ok(raze(journal, host)),
+        Ok(journal) => Ok(raze(journal, hosts)),
     }
 }
 
@@ -277,7 +324,7 @@ pub fn down(name: &str, state: &StateDir, host: &mut dyn Host) -> Result<Razed, 
 /// # Errors
 /// When the state directory cannot be read. A journal that cannot be read is not listed here but
 /// in [`crate::raise::list`].
-pub fn status(state: &StateDir, host: &mut dyn Host) -> io::Result<Vec<Status>> {
+pub fn status(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Status>> {
     let mut all = Vec::new();
     for found in list(state)? {
         let Ok(record) = found.record else { continue };
@@ -289,7 +336,8 @@ pub fn status(state: &StateDir, host: &mut dyn Host) -> io::Result<Vec<Status>> 
             standing: record.standing,
             mount_dir: record.header.mount_dir.clone(),
             since: record.header.began_at.clone(),
-            problems: problems(&record, host),
+            problems: problems(&record, hosts),
+            made: record.made.clone(),
         });
     }
     Ok(all)
@@ -297,7 +345,7 @@ pub fn status(state: &StateDir, host: &mut dyn Host) -> io::Result<Vec<Status>> 
 
 /// What is wrong with a stack: parts not made, daemons gone, mounts gone.
 #[must_use]
-pub fn problems(record: &Record, host: &mut dyn Host) -> Vec<String> {
+pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
     let mut problems = Vec::new();
     if !record.standing {
         problems.push(if record.at_work() {
@@ -306,22 +354,26 @@ pub fn problems(record: &Record, host: &mut dyn Host) -> Vec<String> {
             "it was left unfinished".into()
         });
     }
-    for entry in &record.entries {
-        match &entry.step.apply {
-            Action::Start { cmd, mark, log, .. } if host.marked(mark).is_empty() => {
-                problems.push(format!("{} has ended; see {log}", cmd.program));
-            }
-            look @ Action::MountIs { .. } => {
-                let seen = host.carry_out(&record.header.id, look);
-                problems.extend(seen.err().map(|error| error.to_string()));
-            }
-            Action::MakeDir(path) if !host.exists(Path::new(path)) => {
-                problems.push(format!("{path} is gone"));
-            }
-            _ => {}
+    hosts.meet(record.header.nodes());
+    for entry in record.entries.iter().filter(|entry| !entry.undone) {
+        match hosts.on(&entry.step.node) {
+            Ok(host) => problems.extend(problem(&record.header.id, &entry.step.apply, host)),
+            Err(error) => problems.push(error.to_string()),
         }
     }
     problems
+}
+
+/// What is wrong with what one step made.
+fn problem(id: &str, made: &Action, host: &mut dyn Host) -> Option<String> {
+    match made {
+        Action::Start { cmd, mark, log, .. } if host.marked(mark).is_empty() => {
+            Some(format!("{} has ended; see {log}", cmd.program))
+        }
+        look @ Action::MountIs { .. } => host.carry_out(id, look).err().map(|e| e.to_string()),
+        Action::MakeDir(path) if !host.exists(Path::new(path)) => Some(format!("{path} is gone")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -12,23 +12,51 @@ pub mod manage;
 mod needs;
 mod node;
 pub mod raid1;
+mod site;
 #[cfg(test)]
-mod snapshot;
+pub(crate) mod snapshot;
+mod spec;
 
 pub use manage::{DownError, Status, Up, UpError, down, hold, status, up};
 pub use needs::Needs;
+pub use site::{Place, SiteError};
+pub use spec::{Choice, SpecError};
 
-use plimsoll_core::plan::Plan;
+use plimsoll_core::plan::{Made, Plan, Site};
+use plimsoll_core::settings::{Setting, Settings};
 use std::fmt;
 use std::path::PathBuf;
 
 /// All stacks, in the order in which they are listed.
-pub const ALL: [&dyn Stack; 3] = [&local::Local, &iscsi::Iscsi, &raid1::Raid1];
+pub const ALL: &[&dyn Stack] = &[&local::Local, &iscsi::Iscsi, &raid1::Raid1];
+
+/// All layers, in the order in which they are listed.
+pub const LAYERS: &[&dyn Layer] = &[];
 
 /// A stack by its name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Stack> {
-    ALL.into_iter().find(|stack| stack.name() == name)
+    ALL.iter().copied().find(|stack| stack.name() == name)
+}
+
+/// A layer by its name.
+#[must_use]
+pub fn find_layer(name: &str) -> Option<&'static dyn Layer> {
+    LAYERS.iter().copied().find(|layer| layer.name() == name)
+}
+
+/// All stacks in one line.
+#[must_use]
+pub fn names() -> String {
+    let names: Vec<&str> = ALL.iter().map(|stack| stack.name()).collect();
+    names.join(", ")
+}
+
+/// All layers in one line.
+#[must_use]
+pub fn layer_names() -> String {
+    let names: Vec<&str> = LAYERS.iter().map(|layer| layer.name()).collect();
+    names.join(", ")
 }
 
 /// Smallest size of a node: btrfs needs about 110 MiB on each of two devices, and below this the
@@ -38,38 +66,81 @@ pub const MIN_SIZE_BYTES: u64 = 256 << 20;
 /// Room left over in the base directory: a full disk harms others and changes the measurement.
 const SPARE_BYTES: u64 = 512 << 20;
 
-/// What the user may choose.
+/// What the user may choose besides the stack itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Where the image files lie: this disk is what is measured in the end.
     pub base_dir: PathBuf,
-    /// Size of each node's disk.
+    /// Size of each server's disk.
     pub size_bytes: u64,
-    /// First TCP port of the loopback address; `iscsi` uses it, `raid1` the two after it.
+    /// TCP ports of the loopback address are taken from here on, passing over those in use.
     pub first_port: u16,
+    /// Where the servers are; the stack's own choice when `None`.
+    pub place: Option<Place>,
 }
 
 impl Options {
-    /// 2 GiB per node, ports from 13260.
+    /// 2 GiB per server, ports from 13260, the stack's own place.
     #[must_use]
     pub fn new(base_dir: PathBuf) -> Self {
         Options {
             base_dir,
             size_bytes: 2 << 30,
             first_port: 13_260,
+            place: None,
         }
     }
 }
 
-/// What a recipe must know of the machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+/// How many nodes and ports a stack takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Servers.
+    pub servers: u16,
+    /// TCP ports of each, where they share an address.
+    pub ports: u16,
+    /// Where the servers are when nobody says.
+    pub place: Place,
+}
+
+/// What a recipe works from.
+#[derive(Debug, Clone)]
+pub struct Order<'a> {
     /// Identifier of the journal: lower-case letters, digits and `-`.
-    pub id: String,
-    /// Free room in the base directory.
-    pub free_bytes: u64,
-    /// Alignment direct I/O needs in the base directory; 0 when it does not work there.
-    pub direct_align_bytes: u32,
+    pub id: &'a str,
+    /// What was chosen.
+    pub choice: &'a Choice,
+    /// Size of each server's disk.
+    pub size_bytes: u64,
+    /// The nodes.
+    pub site: &'a Site,
+}
+
+impl Order<'_> {
+    /// The marked directory of the stack on the client. Servers on the same machine may use it too.
+    #[must_use]
+    pub fn dir(&self) -> String {
+        self.dir_on(&self.site.client.dir)
+    }
+
+    /// The marked directory of the stack below this base directory of a node.
+    #[must_use]
+    pub fn dir_on(&self, base: &str) -> String {
+        let name = self.choice.parts.file_name();
+        format!("{}/plimsoll-{name}", base.trim_end_matches('/'))
+    }
+
+    /// The mark of a process.
+    #[must_use]
+    pub fn mark(&self, process: &str) -> String {
+        format!("plimsoll-{}-{process}", self.id)
+    }
+
+    /// The settings of the base.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.choice.settings
+    }
 }
 
 /// Why a stack cannot be made here: everything that is missing, each with what to do.
@@ -84,28 +155,93 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
+/// One step of the ladder from the bare disk to the whole stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rung {
+    /// What it adds: `disk`, `export`, `transport`, `redundancy`, `tenant`.
+    pub adds: String,
+    /// The stack up to here, as [`Choice::parse`] reads it.
+    pub stack: String,
+}
+
 /// A recipe.
 pub trait Stack: fmt::Debug + Sync {
     /// Its name: lower-case letters and digits.
     fn name(&self) -> &'static str;
 
-    /// What it is made of, in one line, for reports.
-    fn description(&self) -> &'static str;
+    /// What it is made of, in one line, for lists.
+    fn about(&self) -> &'static str;
 
-    /// What must be there before it can be planned.
-    fn needs(&self) -> Needs;
+    /// What can be set.
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
 
-    /// The directory to measure on.
-    fn mount_dir(&self, options: &Options) -> PathBuf;
-
-    /// The steps.
+    /// How many nodes it takes.
     ///
     /// # Errors
-    /// When the options and the machine do not allow it.
-    fn plan(&self, options: &Options, facts: &Facts) -> Result<Plan, Unmet>;
+    /// When the settings do not go together.
+    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet>;
+
+    /// What must be on the client before it can be planned.
+    fn needs(&self, choice: &Choice) -> Needs;
+
+    /// What must be on each server.
+    fn server_needs(&self, _choice: &Choice) -> Needs {
+        Needs::default()
+    }
+
+    /// The steps, and what they make. Steps that make the nodes themselves are not among them.
+    ///
+    /// # Errors
+    /// When the settings and the machines do not allow it.
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet>;
+
+    /// The ladder to this stack without layers, from below; the last rung is the stack itself.
+    fn rungs(&self, choice: &Choice) -> Vec<Rung> {
+        let disk = Rung {
+            adds: "disk".into(),
+            stack: "local".into(),
+        };
+        let whole = Rung {
+            adds: self.name().into(),
+            stack: choice.parts.base.to_string(),
+        };
+        vec![disk, whole]
+    }
 }
 
-/// The marked directory of a stack.
-fn stack_dir(name: &str, options: &Options) -> PathBuf {
-    options.base_dir.join(format!("plimsoll-{name}"))
+/// Something that is put over a stack.
+pub trait Layer: fmt::Debug + Sync {
+    /// Its name: lower-case letters and digits.
+    fn name(&self) -> &'static str;
+
+    /// What it is made of, in one line, for lists.
+    fn about(&self) -> &'static str;
+
+    /// What can be set.
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    /// The stacks it can be put over; all when `None`.
+    fn only_over(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// What must be on the client before it can be planned.
+    fn needs(&self, settings: &Settings) -> Needs;
+
+    /// Adds its steps, and makes what it makes of what is below. A layer that the stack builds in
+    /// itself adds nothing here.
+    ///
+    /// # Errors
+    /// When the settings and the machines do not allow it.
+    fn add(
+        &self,
+        plan: &mut Plan,
+        made: &mut Made,
+        order: &Order<'_>,
+        settings: &Settings,
+    ) -> Result<(), Unmet>;
 }

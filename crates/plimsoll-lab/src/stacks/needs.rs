@@ -7,26 +7,43 @@ use super::Unmet;
 use crate::host::{Host, package_of};
 
 /// What a stack needs of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Programs.
-    pub programs: &'static [&'static str],
+    pub programs: Vec<&'static str>,
     /// Modules of qemu, by the names of their files.
-    pub qemu_modules: &'static [&'static str],
+    pub qemu_modules: Vec<&'static str>,
     /// Device files, each with what to do when it is missing.
-    pub devices: &'static [(&'static str, &'static str)],
+    pub devices: Vec<(&'static str, &'static str)>,
     /// Whether root is needed.
     pub root: bool,
 }
 
 impl Needs {
+    /// Both together, each thing once.
+    #[must_use]
+    pub fn and(mut self, other: Needs) -> Needs {
+        fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
+            for one in more {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        add(&mut self.programs, other.programs);
+        add(&mut self.qemu_modules, other.qemu_modules);
+        add(&mut self.devices, other.devices);
+        self.root |= other.root;
+        self
+    }
+
     /// Debian packages that bring the programs and modules, each once.
     #[must_use]
     pub fn packages(&self) -> Vec<&'static str> {
         let mut packages: Vec<&str> = self
             .programs
             .iter()
-            .chain(self.qemu_modules)
+            .chain(&self.qemu_modules)
             .map(|name| package_of(name))
             .collect();
         packages.sort_unstable();
@@ -50,7 +67,7 @@ impl Needs {
                 package_of(name)
             ));
         }
-        for (device, remedy) in self.devices {
+        for (device, remedy) in &self.devices {
             if !host.exists(Path::new(device)) {
                 missing.push(format!("{device} is missing: {remedy}"));
             }
@@ -69,11 +86,12 @@ impl Needs {
 #[cfg(test)]
 mod tests {
     use crate::host::FakeHost;
-    use crate::stacks::{Stack as _, iscsi::Iscsi};
+    use crate::stacks::Choice;
 
     #[test]
     fn a_missing_program_or_module_is_named_with_its_package() {
-        let needs = Iscsi.needs();
+        let choice = Choice::parse("iscsi").unwrap();
+        let needs = choice.stack.needs(&choice);
         needs.check(&FakeHost::new()).unwrap();
         for (name, package) in [("tgtd", "tgt"), ("block-iscsi.so", "qemu-block-extra")] {
             let mut host = FakeHost::new();

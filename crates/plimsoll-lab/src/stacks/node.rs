@@ -7,36 +7,31 @@
 //! the file itself (its FUSE export), but that corrupts data under concurrent writes in the
 //! version Debian 12 has: it must not be used here.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan, Ready};
+use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan, Ready, Server};
 use std::path::Path;
 
-use super::{Facts, MIN_SIZE_BYTES, Needs, Options, SPARE_BYTES, Unmet};
+use super::{MIN_SIZE_BYTES, Needs, Order, SPARE_BYTES, Unmet};
 
-/// What nodes need; a stack adds the programs of its file system.
-pub(super) const PROGRAMS: [&str; 9] = [
-    "tgtd",
-    "tgtadm",
-    "qemu-storage-daemon",
-    "nbdfuse",
-    "losetup",
-    "mount",
-    "umount",
-    "setsid",
-    "fallocate",
-];
-
-/// Device files of the kernel parts.
-pub(super) const DEVICES: &[(&str, &str)] = &[
-    ("/dev/fuse", "modprobe fuse"),
-    ("/dev/loop-control", "modprobe loop"),
-];
-
-/// Needs of a stack of nodes with these programs (which include [`PROGRAMS`]).
-pub(super) fn needs(programs: &'static [&'static str]) -> Needs {
+/// What a stack of such nodes needs, besides the programs of its file system.
+pub(super) fn needs(programs: &[&'static str]) -> Needs {
+    let chain = [
+        "tgtd",
+        "tgtadm",
+        "qemu-storage-daemon",
+        "nbdfuse",
+        "losetup",
+        "mount",
+        "umount",
+        "setsid",
+        "fallocate",
+    ];
     Needs {
-        programs,
-        qemu_modules: &["block-iscsi.so"],
-        devices: DEVICES,
+        programs: chain.iter().chain(programs).copied().collect(),
+        qemu_modules: vec!["block-iscsi.so"],
+        devices: vec![
+            ("/dev/fuse", "modprobe fuse"),
+            ("/dev/loop-control", "modprobe loop"),
+        ],
         root: true,
     }
 }
@@ -53,18 +48,13 @@ const SECTOR_BYTES: u32 = 512;
 /// Image sizes are multiples of this, so that every layer agrees on the size.
 const SIZE_STEP_BYTES: u64 = 1 << 20;
 
-/// Checks what all stacks of `nodes` nodes in `dir` have in common.
-pub(super) fn check(
-    nodes: u16,
-    dir: &Path,
-    first_port: Option<u16>,
-    options: &Options,
-    facts: &Facts,
-) -> Result<u16, Unmet> {
+/// Checks what all stacks of disks on this machine have in common.
+pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
     let mut unmet = Vec::new();
-    let path = dir.to_string_lossy();
+    let path = order.dir();
+    let base = &order.site.client.dir;
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
-    if !dir.is_absolute() || !path.chars().all(is_safe) {
+    if !Path::new(&path).is_absolute() || !path.chars().all(is_safe) {
         unmet.push(format!(
             "the path {path} stands in option lists and addresses, so it must be absolute and \
              made of letters, digits and /._-+@ only; choose another base directory"
@@ -76,41 +66,38 @@ pub(super) fn check(
              choose a shorter base directory"
         ));
     }
-    let size = options.size_bytes;
+    let size = order.size_bytes;
     if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
         unmet.push(format!(
             "a node of {size} bytes is not possible: at least {MIN_SIZE_BYTES}, in whole MiB"
         ));
     }
+    let nodes = order.site.servers.len();
     let needed = size
-        .saturating_mul(nodes.into())
+        .saturating_mul(nodes as u64)
         .saturating_add(SPARE_BYTES);
-    if needed > facts.free_bytes {
+    let free = order.site.client.free_bytes;
+    if needed > free {
         unmet.push(format!(
-            "{} has {} MiB free, and {} MiB are needed ({nodes} × {} MiB and {} MiB to spare); \
+            "{base} has {} MiB free, and {} MiB are needed ({nodes} × {} MiB and {} MiB to spare); \
              choose a smaller size or another base directory",
-            options.base_dir.display(),
-            facts.free_bytes >> 20,
+            free >> 20,
             needed.div_ceil(1 << 20),
             size >> 20,
             SPARE_BYTES >> 20,
         ));
     }
-    if facts.direct_align_bytes == 0 || facts.direct_align_bytes > SECTOR_BYTES {
+    let align = order.site.client.direct_align_bytes;
+    if align == 0 || align > SECTOR_BYTES {
         unmet.push(format!(
-            "direct I/O in units of {SECTOR_BYTES} bytes does not work in {}, so the page cache \
-             of the server would be measured; choose another base directory",
-            options.base_dir.display()
+            "direct I/O in units of {SECTOR_BYTES} bytes does not work in {base}, so the page \
+             cache of the server would be measured; choose another base directory"
         ));
     }
-    let last = first_port.and_then(|port| port.checked_add(nodes - 1));
-    match first_port.filter(|&port| port > 0 && last.is_some()) {
-        Some(port) if unmet.is_empty() => Ok(port),
-        Some(_) => Err(Unmet(unmet)),
-        None => {
-            unmet.push("the ports would lie outside 1 to 65535; choose a lower first port".into());
-            Err(Unmet(unmet))
-        }
+    if unmet.is_empty() {
+        Ok(())
+    } else {
+        Err(Unmet(unmet))
     }
 }
 
@@ -328,6 +315,39 @@ pub(super) fn add_mount(
     plan.step("see the file system mounted", is_mounted, None);
 }
 
+/// The nodes of an order.
+pub(super) fn all<'a>(order: &'a Order<'_>, dir: &'a str) -> Vec<Node<'a>> {
+    let node = |(number, server): (u16, &'a plimsoll_core::plan::Node)| Node {
+        dir,
+        number,
+        port: server.first_port,
+        size_bytes: order.size_bytes,
+        id: order.id,
+    };
+    (0..).zip(&order.site.servers).map(node).collect()
+}
+
+/// Adds the looks before anything is made, the directory, and the nodes themselves.
+pub(super) fn begin(plan: &mut Plan, nodes: &[Node<'_>], dir: &str) {
+    for node in nodes {
+        add_port(plan, node.port);
+    }
+    add_dir(plan, dir);
+    for node in nodes {
+        node.add_to(plan);
+    }
+}
+
+/// The servers that are watched: the targets.
+pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
+    let server = |node: &Node<'_>| Server {
+        name: format!("tgtd{}", node.number),
+        node: HERE.into(),
+        marks: vec![node.mark("tgtd")],
+    };
+    nodes.iter().map(server).collect()
+}
+
 /// Adds the directory of a stack.
 pub(super) fn add_dir(plan: &mut Plan, dir: &str) {
     plan.step(
@@ -338,7 +358,7 @@ pub(super) fn add_dir(plan: &mut Plan, dir: &str) {
 }
 
 /// Adds the look at a port before anything is made.
-pub(super) fn add_port(plan: &mut Plan, port: u16) {
+fn add_port(plan: &mut Plan, port: u16) {
     plan.step(
         "use the port of the iSCSI target",
         Action::PortFree(port),

@@ -3,31 +3,30 @@
 //!
 //! `UPDATE_SNAPSHOTS=1 cargo test -p plimsoll-lab` writes the files anew; read the difference.
 
-use plimsoll_core::plan::Plan;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use super::{Facts, Options, Stack};
+use super::manage::{Planned, plan};
+use super::{Choice, Options};
+use crate::host::FakeHost;
 
-/// The facts of the machine that snapshots pretend.
-pub(super) fn facts() -> Facts {
-    Facts {
-        id: "example-1".into(),
-        free_bytes: 1 << 40,
-        direct_align_bytes: 512,
-    }
+/// The plan of a stack with default options on a pretended machine.
+pub(crate) fn planned(text: &str) -> Planned {
+    let choice = Choice::parse(text).unwrap();
+    let options = Options::new("/var/lib/plimsoll/stacks".into());
+    plan(&choice, &options, &FakeHost::new()).unwrap()
 }
 
-/// Compares the plan with default options with `plan.txt` in the folder of the stack.
-pub(super) fn check(stack: &dyn Stack) {
-    let options = Options::new("/var/lib/plimsoll/stacks".into());
-    let plan = stack.plan(&options, &facts()).unwrap();
-    let text = as_text(stack, &options, &plan);
+/// Compares the plan of a stack with `file` in the folder of its recipe, or of its last layer's.
+pub(super) fn check(text: &str, folder: &str, file: &str) {
+    let planned = planned(text);
+    // The identifier tells time and process.
+    let text = as_text(text, &planned).replace(&planned.id, "example-1");
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/stacks")
-        .join(stack.name())
-        .join("plan.txt");
+        .join(folder)
+        .join(file);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         fs::write(&file, &text).unwrap();
     }
@@ -35,22 +34,19 @@ pub(super) fn check(stack: &dyn Stack) {
     assert_eq!(text, committed, "see the module comment to update it");
 }
 
-fn as_text(stack: &dyn Stack, options: &Options, plan: &Plan) -> String {
+fn as_text(name: &str, planned: &Planned) -> String {
+    let made = &planned.made;
     let mut text = format!(
-        "stack {}: {}\ngives {}\n",
-        stack.name(),
-        stack.description(),
-        stack.mount_dir(options).display()
+        "stack {name}: {}\ngives {}\n",
+        made.description, made.mount_dir
     );
-    for (n, step) in plan.steps.iter().enumerate() {
-        writeln!(
-            text,
-            "\n{:2}  {}\n    do    {}",
-            n + 1,
-            step.why,
-            step.apply
-        )
-        .unwrap();
+    for (n, step) in planned.plan.steps.iter().enumerate() {
+        let node = match step.node.as_str() {
+            "here" => String::new(),
+            node => format!("on {node}: "),
+        };
+        let (n, why, apply) = (n + 1, &step.why, &step.apply);
+        writeln!(text, "\n{n:2}  {node}{why}\n    do    {apply}").unwrap();
         if let Some(undo) = &step.undo {
             writeln!(text, "    undo  {undo}").unwrap();
         }

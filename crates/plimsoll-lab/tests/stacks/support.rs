@@ -2,7 +2,7 @@
 //! What tests of stacks share: the machine, what is on it, the time.
 
 use plimsoll_lab::host::{LocalHost, MARK_VARIABLE, SearchPath};
-use plimsoll_lab::stacks;
+use plimsoll_lab::stacks::{self, Choice};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,9 @@ pub(crate) fn host() -> LocalHost {
 pub(crate) fn is_possible(test: &str) -> bool {
     let mut reasons = BTreeSet::new();
     for stack in stacks::ALL {
-        if let Err(unmet) = stack.needs().check(&host()) {
+        let choice = Choice::parse(stack.name()).unwrap();
+        let place = stack.shape(&choice).unwrap().place;
+        if let Err(unmet) = stacks::manage::needs(&choice, place).check(&host()) {
             reasons.extend(unmet.0);
         }
     }

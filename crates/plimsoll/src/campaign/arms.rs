@@ -12,15 +12,15 @@ use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::event::{Arm, Warning};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Plan, Step};
+use plimsoll_core::plan::{Action, HERE, Plan, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{Place, SimDisk};
-use plimsoll_lab::host::{LocalHost, Owner};
+use plimsoll_lab::host::{LocalHost, Nodes, Owner};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
 use plimsoll_lab::raise::{Razed, Standing, raise, raze};
-use plimsoll_lab::stacks::{DownError, Stack as _};
+use plimsoll_lab::stacks::{Choice, DownError};
 use plimsoll_lab::{facts, stacks};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -99,7 +99,7 @@ impl Target {
 pub(crate) struct Arms {
     targets: Vec<Target>,
     options: stacks::Options,
-    host: LocalHost,
+    nodes: Nodes,
     raised: Vec<String>,
     directories: Option<Standing>,
     held: Vec<File>,
@@ -133,7 +133,7 @@ impl Arms {
         Arms {
             targets,
             options,
-            host,
+            nodes: Nodes::new(host),
             raised: Vec::new(),
             directories: None,
             held: Vec::new(),
@@ -176,7 +176,7 @@ impl Arms {
 
     /// What carries out changes of this machine.
     pub(crate) fn host(&self) -> &LocalHost {
-        &self.host
+        self.nodes.local()
     }
 
     /// Disks below the arms (major:minor) that can be watched for traffic.
@@ -195,7 +195,7 @@ impl Arms {
 
     /// Versions of the programs the arms may be made of.
     pub(crate) fn versions(&self) -> BTreeMap<String, String> {
-        facts::versions(&self.host)
+        facts::versions(self.nodes.local())
     }
 
     /// Everything that can be known to be wrong before anything is changed.
@@ -204,14 +204,17 @@ impl Arms {
         let mut places = Room::default();
         for target in self.targets.iter().filter(|target| target.is_real()) {
             match &target.spec {
-                // A stack of its own size; the directory `local` is as large as what it lies on.
-                TargetSpec::Stack(name) if name != stacks::local::Local.name() => {
-                    places.need(name, needed, self.options.size_bytes);
+                // A stack without servers is as large as what it lies on; its room is looked at once
+                // it is up.
+                TargetSpec::Stack(choice) => {
+                    let shape = choice.stack.shape(choice).map_err(Failure::usage)?;
+                    if shape.servers > 0 {
+                        places.need(&target.given, needed, self.options.size_bytes);
+                    }
                     continue;
                 }
-                TargetSpec::Stack(_) => continue,
                 TargetSpec::Device(path) => {
-                    let found = device::check(path, consent, &self.host)?;
+                    let found = device::check(path, consent, self.nodes.local())?;
                     check_one_file(target, asked)?;
                     places.need(&target.given, needed, found.bytes);
                     continue;
@@ -243,8 +246,9 @@ impl Arms {
                     lines.push(format!("overwrite the first {needed} of {}", target.given));
                     continue;
                 }
-                TargetSpec::Stack(name) if target.control_of.is_none() => {
-                    lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up {name} --dry-run)"));
+                TargetSpec::Stack(choice) if target.control_of.is_none() => {
+                    let name = &choice.parts;
+                    lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up '{name}' --dry-run)"));
                 }
                 TargetSpec::File(path) => {
                     lines.push(format!(
@@ -278,7 +282,7 @@ impl Arms {
                 return Err(stopped());
             }
             let root = match self.targets[place].spec.clone() {
-                TargetSpec::Stack(name) => self.stack_root(&name, state)?,
+                TargetSpec::Stack(choice) => self.stack_root(place, &choice, state)?,
                 TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
                 TargetSpec::Device(path) => {
                     self.find_device(place, &path)?;
@@ -321,7 +325,7 @@ impl Arms {
 
     /// Notes the facts of a device: nothing has to be made for it.
     fn find_device(&mut self, place: usize, path: &Path) -> Result<(), Failure> {
-        let found = device::facts(path, &self.host)?;
+        let found = device::facts(path, self.nodes.local())?;
         let target = &mut self.targets[place];
         target.description = device::description(&found);
         target.exclusive = !found.in_use;
@@ -366,42 +370,45 @@ impl Arms {
             owner: Owner::this(),
             began_at: jiff::Timestamp::now().to_string(),
             mount_dir: None,
+            ask: None,
         };
         let journal = Journal::create(state, header)
             .map_err(doing(Code::Failed, "begin the journal of the run"))?;
-        let standing = raise(plan, &mut self.host, journal)
+        let standing = raise(plan, None, &mut self.nodes, journal)
             .map_err(doing(Code::Failed, "make the directories of the run"))?;
         self.directories = Some(standing);
         Ok(())
     }
 
     /// The directory of a stack that is up and healthy; raises it when it is not up.
-    fn stack_root(&mut self, name: &str, state: &StateDir) -> Result<PathBuf, Failure> {
-        let stack = stacks::find(name).expect("the name was checked when it was read");
-        let describe = |targets: &mut Vec<Target>| {
-            for target in targets.iter_mut().filter(|target| target.given == name) {
-                target.description = stack.description().into();
-            }
-        };
-        describe(&mut self.targets);
-        let all = stacks::status(state, &mut self.host)
+    fn stack_root(
+        &mut self,
+        place: usize,
+        choice: &Choice,
+        state: &StateDir,
+    ) -> Result<PathBuf, Failure> {
+        let name = choice.parts.to_string();
+        let all = stacks::status(state, &mut self.nodes)
             .map_err(doing(Code::Failed, "read the journals of the stacks"))?;
-        if let Some(status) = all.into_iter().find(|status| status.name == name) {
-            if !status.problems.is_empty() {
+        let made = match all.into_iter().find(|status| status.name == name) {
+            Some(status) if !status.problems.is_empty() => {
                 let list = status.problems.join("; ");
                 return Err(
                     Failure::new(Code::Failed, format!("use stack '{name}': {list}"))
-                        .hint(format!("take it down with: plimsoll stack down {name}")),
+                        .hint(format!("take it down with: plimsoll stack down '{name}'")),
                 );
             }
-            self.hold(name, state)?;
-            return Ok(status.mount_dir.unwrap_or_default().into());
-        }
-        let up = stacks::up(name, &self.options, state, &mut self.host)
-            .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
-        self.raised.push(name.to_owned());
-        self.hold(name, state)?;
-        Ok(up.mount_dir)
+            Some(status) => status.made.unwrap_or_default(),
+            None => {
+                let up = stacks::up(choice, &self.options, state, &mut self.nodes)
+                    .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
+                self.raised.push(name.clone());
+                up.made
+            }
+        };
+        self.hold(&name, state)?;
+        self.targets[place].description = made.description;
+        Ok(made.mount_dir.into())
     }
 
     /// Keeps others from taking the stack down while it is measured.
@@ -445,11 +452,11 @@ impl Arms {
     pub(crate) fn lower(&mut self, state: &StateDir) -> Vec<String> {
         let mut left = Vec::new();
         if let Some(standing) = self.directories.take() {
-            left.extend(problems(&raze(standing.journal, &mut self.host)));
+            left.extend(problems(&raze(standing.journal, &mut self.nodes)));
         }
         self.held.clear();
         while let Some(name) = self.raised.pop() {
-            match stacks::down(&name, state, &mut self.host) {
+            match stacks::down(&name, state, &mut self.nodes) {
                 Ok(razed) => left.extend(problems(&razed)),
                 Err(DownError::Journal(JournalError::InUse { .. })) => {}
                 Err(error) => left.push(format!("stack {name}: {error}")),
@@ -488,6 +495,7 @@ fn making(target: &mut Target, root: &Path, directory: &str) -> Result<Step, Fai
         let path = shown(&absolute(path)?)?;
         return Ok(Step {
             why: "make the file".into(),
+            node: HERE.into(),
             apply: Action::MakeFile {
                 path: path.clone(),
                 bytes: 0,
@@ -505,6 +513,7 @@ fn directory_step(directory: &Path, why: &str) -> Result<Step, Failure> {
     let path = shown(directory)?;
     Ok(Step {
         why: why.into(),
+        node: HERE.into(),
         apply: Action::MakeDir(path.clone()),
         undo: Some(Action::RemoveDir(path)),
     })

@@ -19,7 +19,7 @@ mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
 use clap::{Parser, Subcommand};
-use plimsoll_lab::host::{LocalHost, SearchPath};
+use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
 use plimsoll_lab::journal::StateDir;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -147,6 +147,11 @@ fn state_dir() -> Result<StateDir, Failure> {
 fn host() -> LocalHost {
     let path = std::env::var_os("PATH").unwrap_or_default();
     LocalHost::new(SearchPath::new(&path))
+}
+
+/// This machine and the nodes that are reached from it.
+fn nodes() -> Nodes {
+    Nodes::new(host())
 }
 
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; everything that waits looks at it.

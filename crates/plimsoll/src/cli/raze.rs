@@ -32,7 +32,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = super::stop_flag()?;
-    let all = raise::raze_all(&state, &mut super::host()).map_err(unreadable(&state))?;
+    let all = raise::raze_all(&state, &mut super::nodes()).map_err(unreadable(&state))?;
     // Directories that held only what is gone now go too; those with anything in them stay.
     for empty in [state.stacks(), state.journals()] {
         let _ = std::fs::remove_dir(empty);

@@ -7,7 +7,7 @@ use plimsoll_core::format::FormatVersion;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, package_of};
-use plimsoll_lab::stacks;
+use plimsoll_lab::stacks::{self, Choice};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -215,15 +215,15 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
 }
 
 /// Where a workload runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum TargetSpec {
     Directory(PathBuf),
     /// A new file; it is made for the run and removed after it.
     File(PathBuf),
     /// A block device. Whether it may be destroyed is asked later.
     Device(PathBuf),
-    /// A stack by its name.
-    Stack(String),
+    /// A stack.
+    Stack(Box<Choice>),
     /// Nothing: measures plimsoll itself.
     Null,
     /// Nothing, by way of the kernel's rings: measures plimsoll with its system calls.
@@ -241,7 +241,10 @@ impl TargetSpec {
             // Not in the help: only a measurement of the program itself wants it.
             "nop" => return Ok(TargetSpec::Nop),
             "sim" => return Ok(TargetSpec::Sim),
-            name if stacks::find(name).is_some() => return Ok(TargetSpec::Stack(name.into())),
+            name if is_stack(name) => {
+                let choice = Choice::parse(name).map_err(Failure::usage)?;
+                return Ok(TargetSpec::Stack(Box::new(choice)));
+            }
             _ => {}
         }
         let path = PathBuf::from(text);
@@ -257,7 +260,7 @@ impl TargetSpec {
                 Ok(TargetSpec::File(path))
             }
             Err(error) => Err(Failure::usage(format!("use target '{text}': {error}"))
-                .hint(format!("a target is a directory, a new file (written as ./name), a block device, or one of the stacks: {}", stack_names()))),
+                .hint(format!("a target is a directory, a new file (written as ./name), a block device, or one of the stacks: {}", stacks::names()))),
         }
     }
 }
@@ -269,7 +272,11 @@ fn refuse_existing(text: &str) -> Failure {
     .hint("give a directory, or the path of a file that does not exist yet")
 }
 
-/// All stacks in one line.
-pub(crate) fn stack_names() -> String {
-    stacks::ALL.map(|stack| stack.name()).join(", ")
+/// Whether a text is meant as a stack: by the word it begins with, or by what only stacks have
+/// where no file has that name.
+fn is_stack(text: &str) -> bool {
+    let end = text.find(['(', '+']);
+    let word = &text[..end.unwrap_or(text.len())];
+    let looks_so = end.is_some() && !text.contains('/') && !Path::new(text).exists();
+    stacks::find(word.trim()).is_some() || looks_so
 }

@@ -4,9 +4,9 @@
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
 use plimsoll_core::units;
-use plimsoll_lab::host::LocalHost;
+use plimsoll_lab::host::{Host, Hosts};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks;
+use plimsoll_lab::stacks::{self, Choice};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,8 +36,9 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct Up {
-    /// Stacks: local, iscsi, raid1.
-    #[arg(required = true, value_name = "NAME")]
+    /// Stacks, as `plimsoll stack list` names them, with settings and layers:
+    /// `nbd(read_delay=5ms)`, `gluster(distribute)+crypt`.
+    #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
     shape: Shape,
@@ -58,8 +59,8 @@ struct Status {
 
 #[derive(Debug, clap::Args)]
 struct Down {
-    /// Stacks to take down.
-    #[arg(required = true, value_name = "NAME")]
+    /// Stacks to take down, as they were stood up.
+    #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     /// Print what was done as JSON.
     #[arg(long)]
@@ -79,7 +80,7 @@ pub(super) struct Shape {
     /// state directory).
     #[arg(long = "dir", value_name = "DIR")]
     base: Option<PathBuf>,
-    /// First of up to three loopback ports.
+    /// Ports of the loopback address are taken from here on; those in use are passed over.
     #[arg(long = "port", default_value_t = 13_260, value_name = "PORT")]
     first_port: u16,
 }
@@ -105,34 +106,30 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 fn raise(args: &Up, state: &StateDir) -> Outcome {
     let options = args.shape.options(state);
-    let mut host = super::host();
-    if let Some(unknown) = args.names.iter().find(|name| stacks::find(name).is_none()) {
-        return Err(
-            Failure::usage(format!("stand up '{unknown}': there is no such stack"))
-                .hint(format!("there are {}", super::spec::stack_names())),
-        );
-    }
+    let mut hosts = super::nodes();
+    let choices = choices(&args.names)?;
     if args.dry_run {
-        return show_plans(args, &options, &host);
+        return show_plans(args, &choices, &options, hosts.here());
     }
     // A step under way is finished, so that nothing is left half made.
     let stop = super::stop_flag()?;
     let mut came_up = Vec::new();
-    for name in &args.names {
-        let up = stacks::up(name, &options, state, &mut host)
+    for choice in &choices {
+        let name = choice.parts.to_string();
+        let up = stacks::up(choice, &options, state, &mut hosts)
             .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
         if stop.load(Ordering::Relaxed) {
-            return undo(&args.names[..=came_up.len()], state, &mut host);
+            return undo(&choices[..=came_up.len()], state, &mut hosts);
         }
         if !args.json {
             super::print(&format!(
                 "{name} is up at {}\n  {}",
-                up.mount_dir.display(),
-                up.description
+                up.mount_dir().display(),
+                up.made.description
             ));
         }
         came_up
-            .push(serde_json::json!({ "name": up.name, "mount_dir": up.mount_dir, "id": up.id }));
+            .push(serde_json::json!({ "name": up.name, "mount_dir": up.mount_dir(), "id": up.id }));
     }
     if args.json {
         super::print_json(&serde_json::json!({ "up": came_up }));
@@ -141,10 +138,10 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
 }
 
 /// After Ctrl-C: what this command brought up goes down again.
-fn undo(names: &[String], state: &StateDir, host: &mut LocalHost) -> Outcome {
+fn undo(choices: &[Choice], state: &StateDir, hosts: &mut dyn Hosts) -> Outcome {
     let mut left = Vec::new();
-    for name in names.iter().rev() {
-        match stacks::down(name, state, host) {
+    for choice in choices.iter().rev() {
+        match stacks::down(&choice.parts.to_string(), state, hosts) {
             Ok(razed) => left.extend(problems(&razed)),
             Err(error) => left.push(error.to_string()),
         }
@@ -153,11 +150,24 @@ fn undo(names: &[String], state: &StateDir, host: &mut LocalHost) -> Outcome {
     super::done(Code::Interrupted)
 }
 
-fn show_plans(args: &Up, options: &stacks::Options, host: &LocalHost) -> Outcome {
+/// The stacks of these names, before anything is done with any.
+fn choices(names: &[String]) -> Result<Vec<Choice>, Failure> {
+    let one = |name: &String| Choice::parse(name).map_err(Failure::usage);
+    names.iter().map(one).collect()
+}
+
+fn show_plans(
+    args: &Up,
+    choices: &[Choice],
+    options: &stacks::Options,
+    host: &dyn Host,
+) -> Outcome {
     let mut would = Vec::new();
-    for name in &args.names {
-        let (plan, _) = stacks::manage::plan(name, options, host)
-            .map_err(doing(Code::Failed, format!("plan the stack {name}")))?;
+    for choice in choices {
+        let name = choice.parts.to_string();
+        let plan = stacks::manage::plan(choice, options, host)
+            .map_err(doing(Code::Failed, format!("plan the stack {name}")))?
+            .plan;
         let mut text = format!("{name}:\n");
         for step in &plan.steps {
             let _ = writeln!(text, "  {:<44} {}", step.why, step.apply);
@@ -174,7 +184,7 @@ fn show_plans(args: &Up, options: &stacks::Options, host: &LocalHost) -> Outcome
 }
 
 fn show(args: &Status, state: &StateDir) -> Outcome {
-    let all = stacks::status(state, &mut super::host()).map_err(|error| {
+    let all = stacks::status(state, &mut super::nodes()).map_err(|error| {
         Failure::new(
             Code::Failed,
             format!("read {}: {error}", state.path().display()),
@@ -192,10 +202,7 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if all.is_empty() {
-        super::print(&format!(
-            "No stack is up. There are {}.",
-            super::spec::stack_names()
-        ));
+        super::print(&format!("No stack is up. There are {}.", stacks::names()));
     }
     for status in &all {
         let health = if status.problems.is_empty() {
@@ -219,10 +226,9 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
 
 fn lower(args: &Down, state: &StateDir) -> Outcome {
     if args.dry_run {
-        let wanted: Vec<String> = args
-            .names
+        let wanted: Vec<String> = choices(&args.names)?
             .iter()
-            .map(|name| format!("stack '{name}'"))
+            .map(|choice| format!("stack '{}'", choice.parts))
             .collect();
         super::raze::print_steps(state, args.json, |record| {
             wanted.contains(&record.header.kind.to_string())
@@ -231,11 +237,12 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
     }
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = super::stop_flag()?;
-    let mut host = super::host();
+    let mut hosts = super::nodes();
     let mut left = Vec::new();
     let mut undone = Vec::new();
-    for name in &args.names {
-        let razed = stacks::down(name, state, &mut host)
+    for choice in choices(&args.names)? {
+        let name = choice.parts.to_string();
+        let razed = stacks::down(&name, state, &mut hosts)
             .map_err(doing(Code::Usage, format!("take down the stack {name}")))?;
         left.extend(problems(&razed));
         undone.push(serde_json::json!({ "name": name, "steps_undone": razed.undone }));

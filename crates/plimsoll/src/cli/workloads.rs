@@ -98,6 +98,7 @@ fn unit(unit: Unit) -> String {
         Unit::Number => "a number".into(),
         Unit::Time => "a time in seconds, or with a unit such as 500ms".into(),
         Unit::Flag => "on or off".into(),
+        Unit::Choice(words) => format!("one of {}", words.join(", ")),
         Unit::Text => "text".into(),
         Unit::List => "text; may be given more than once".into(),
     }

@@ -3,10 +3,9 @@
 //!
 //! Manual: `iscsi.md`.
 
-use plimsoll_core::plan::{Arg, Cmd, Plan};
-use std::path::PathBuf;
+use plimsoll_core::plan::{Arg, Cmd, Made, Plan};
 
-use super::{Facts, Needs, Options, Stack, Unmet, node, stack_dir};
+use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, node};
 
 /// The stack `iscsi`.
 #[derive(Debug)]
@@ -17,35 +16,30 @@ impl Stack for Iscsi {
         "iscsi"
     }
 
-    fn description(&self) -> &'static str {
+    fn about(&self) -> &'static str {
         "ext4 on one iSCSI disk over loopback TCP (image with direct I/O, tgtd, \
          qemu-storage-daemon, nbdfuse, loop device)"
     }
 
-    fn needs(&self) -> Needs {
-        const PROGRAMS: [&str; 10] = with(node::PROGRAMS, "mkfs.ext4");
-        node::needs(&PROGRAMS)
+    fn shape(&self, _: &Choice) -> Result<Shape, Unmet> {
+        Ok(Shape {
+            servers: 1,
+            ports: 1,
+            place: Place::Here,
+        })
     }
 
-    fn mount_dir(&self, options: &Options) -> PathBuf {
-        stack_dir(self.name(), options).join("mnt")
+    fn needs(&self, _: &Choice) -> Needs {
+        node::needs(&["mkfs.ext4"])
     }
 
-    fn plan(&self, options: &Options, facts: &Facts) -> Result<Plan, Unmet> {
-        let dir = stack_dir(self.name(), options);
-        let port = node::check(1, &dir, Some(options.first_port), options, facts)?;
-        let dir = dir.to_string_lossy();
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        node::check(order)?;
+        let dir = order.dir();
         let mut plan = Plan::default();
-        node::add_port(&mut plan, port);
-        node::add_dir(&mut plan, &dir);
-        let node = node::Node {
-            dir: &dir,
-            number: 0,
-            port,
-            size_bytes: options.size_bytes,
-            id: &facts.id,
-        };
-        node.add_to(&mut plan);
+        let nodes = node::all(order, &dir);
+        node::begin(&mut plan, &nodes, &dir);
+        let node = &nodes[0];
         // A fresh image reads as zeros, and saying so spares writing them: tgtd zeroes sector by
         // sector, which takes minutes, and leaving it to the kernel would mean writing while we
         // measure. Not discarding: the chain does not pass it on. Not forced: nothing is there.
@@ -58,21 +52,18 @@ impl Stack for Iscsi {
                 Arg::LoopOf(node.device_file()),
             ],
         );
-        let at = self.mount_dir(options);
-        let at = at.to_string_lossy();
+        let at = format!("{dir}/mnt");
         let make = [("make the file system", make)];
         node::add_mount(&mut plan, make, &node.device_file(), "ext4", &at);
-        Ok(plan)
+        let made = Made {
+            mount_dir: at,
+            file_system: "ext4".into(),
+            description: self.about().into(),
+            servers: node::servers(&nodes),
+            ..Made::default()
+        };
+        Ok((plan, made))
     }
-}
-
-/// The programs of a node and one more.
-pub(super) const fn with(
-    programs: [&'static str; 9],
-    one_more: &'static str,
-) -> [&'static str; 10] {
-    let [a, b, c, d, e, f, g, h, i] = programs;
-    [a, b, c, d, e, f, g, h, i, one_more]
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `iscsi` as text.
 
-use super::Iscsi;
 use crate::stacks::snapshot;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check(&Iscsi);
+    snapshot::check("iscsi", "iscsi", "plan.txt");
 }

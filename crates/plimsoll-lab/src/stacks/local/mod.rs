@@ -3,10 +3,9 @@
 //!
 //! Manual: `local.md`.
 
-use plimsoll_core::plan::Plan;
-use std::path::PathBuf;
+use plimsoll_core::plan::{Made, Plan};
 
-use super::{Facts, Needs, Options, Stack, Unmet, node, stack_dir};
+use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, node};
 
 /// The stack `local`.
 #[derive(Debug)]
@@ -17,27 +16,38 @@ impl Stack for Local {
         "local"
     }
 
-    fn description(&self) -> &'static str {
+    fn about(&self) -> &'static str {
         "a directory on a file system of this machine"
     }
 
-    fn needs(&self) -> Needs {
-        Needs {
-            programs: &[],
-            qemu_modules: &[],
-            devices: &[],
-            root: false,
-        }
+    fn shape(&self, _: &Choice) -> Result<Shape, Unmet> {
+        Ok(Shape {
+            servers: 0,
+            ports: 0,
+            place: Place::Here,
+        })
     }
 
-    fn mount_dir(&self, options: &Options) -> PathBuf {
-        stack_dir(self.name(), options)
+    fn needs(&self, _: &Choice) -> Needs {
+        Needs::default()
     }
 
-    fn plan(&self, options: &Options, _facts: &Facts) -> Result<Plan, Unmet> {
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
         let mut plan = Plan::default();
-        node::add_dir(&mut plan, &self.mount_dir(options).to_string_lossy());
-        Ok(plan)
+        node::add_dir(&mut plan, &order.dir());
+        let made = Made {
+            mount_dir: order.dir(),
+            description: self.about().into(),
+            ..Made::default()
+        };
+        Ok((plan, made))
+    }
+
+    fn rungs(&self, _: &Choice) -> Vec<Rung> {
+        vec![Rung {
+            adds: "disk".into(),
+            stack: "local".into(),
+        }]
     }
 }
 

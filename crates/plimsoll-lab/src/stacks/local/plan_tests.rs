@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `local` as text.
 
-use super::Local;
 use crate::stacks::snapshot;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check(&Local);
+    snapshot::check("local", "local", "plan.txt");
 }

@@ -6,6 +6,10 @@ use crate::host::{FakeHost, FakeWhen, LocalHost, SearchPath};
 use std::fs;
 use std::os::unix::fs::symlink;
 
+fn local() -> Choice {
+    Choice::parse("local").unwrap()
+}
+
 fn first_dir(plan: &Plan) -> &str {
     let dir = plan.steps.iter().find_map(|step| match &step.apply {
         Action::MakeDir(path) => Some(path.as_str()),
@@ -28,12 +32,12 @@ fn a_dry_run_names_the_directories_that_a_real_one_makes() {
         (real.join("link/./"), real.clone()),
     ] {
         let options = Options::new(given);
-        let (plan, _) = plan("local", &options, &FakeHost::new()).unwrap();
+        let plan = plan(&local(), &options, &FakeHost::new()).unwrap().plan;
         let expect = expect.join("plimsoll-local");
         assert_eq!(Path::new(first_dir(&plan)), expect);
     }
     let options = Options::new(real.join("absent/../x"));
-    let error = plan("local", &options, &FakeHost::new()).unwrap_err();
+    let error = plan(&local(), &options, &FakeHost::new()).unwrap_err();
     assert!(error.to_string().contains("without '..'"), "{error}");
     assert!(!real.join("absent").exists());
 }
@@ -44,14 +48,14 @@ fn a_base_directory_that_was_made_goes_with_the_stack() {
     let state = StateDir::new(place.path().join("state"));
     let mut host = LocalHost::new(SearchPath::new("".as_ref()));
     let options = Options::new(place.path().join("made/deep"));
-    let up = up("local", &options, &state, &mut host).unwrap();
-    fs::write(up.mount_dir.join("file"), "x").unwrap();
+    let up = up(&local(), &options, &state, &mut host).unwrap();
+    fs::write(up.mount_dir().join("file"), "x").unwrap();
     assert!(down("local", &state, &mut host).unwrap().is_clean());
     assert!(!place.path().join("made").exists());
     // One that was there stays.
     fs::create_dir(place.path().join("theirs")).unwrap();
     let options = Options::new(place.path().join("theirs"));
-    super::up("local", &options, &state, &mut host).unwrap();
+    super::up(&local(), &options, &state, &mut host).unwrap();
     assert!(down("local", &state, &mut host).unwrap().is_clean());
     assert!(place.path().join("theirs").exists());
 }
@@ -62,7 +66,7 @@ fn errors_complete_a_sentence_that_others_begin() {
     let state = StateDir::new(place.path());
     let options = Options::new(place.path().into());
     let mut host = FakeHost::new().failing_at(0, FakeWhen::Before);
-    let error = up("local", &options, &state, &mut host).unwrap_err();
+    let error = up(&local(), &options, &state, &mut host).unwrap_err();
     let text = error.to_string();
     let begin = "could not make the directory of the stack: told to fail at 0; everything";
     assert!(text.starts_with(begin), "{text}");
@@ -84,7 +88,6 @@ fn errors_complete_a_sentence_that_others_begin() {
     let name = || "local".to_string();
     let kind = || Kind::Stack(name());
     for text in [
-        UpError::Unknown { name: name() }.to_string(),
         UpError::Unfinished { name: name() }.to_string(),
         UpError::Base(not_ready).to_string(),
         DownError::NotUp { name: name() }.to_string(),

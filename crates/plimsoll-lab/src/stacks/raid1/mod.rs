@@ -3,11 +3,9 @@
 //!
 //! Manual: `raid1.md`.
 
-use plimsoll_core::plan::{Arg, Cmd, Plan};
-use std::path::PathBuf;
+use plimsoll_core::plan::{Arg, Cmd, Made, Plan};
 
-use super::iscsi::with;
-use super::{Facts, Needs, Options, Stack, Unmet, node, stack_dir};
+use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, node};
 
 /// Nodes, and copies of each block.
 const NODES: u16 = 2;
@@ -21,43 +19,29 @@ impl Stack for Raid1 {
         "raid1"
     }
 
-    fn description(&self) -> &'static str {
+    fn about(&self) -> &'static str {
         "btrfs raid1 (data and metadata) over two iSCSI disks over loopback TCP (each: image with \
          direct I/O, tgtd, qemu-storage-daemon, nbdfuse, loop device)"
     }
 
-    fn needs(&self) -> Needs {
-        const PROGRAMS: [&str; 10] = with(node::PROGRAMS, "mkfs.btrfs");
-        node::needs(&PROGRAMS)
+    fn shape(&self, _: &Choice) -> Result<Shape, Unmet> {
+        Ok(Shape {
+            servers: NODES,
+            ports: 1,
+            place: Place::Here,
+        })
     }
 
-    fn mount_dir(&self, options: &Options) -> PathBuf {
-        stack_dir(self.name(), options).join("mnt")
+    fn needs(&self, _: &Choice) -> Needs {
+        node::needs(&["mkfs.btrfs", "btrfs"])
     }
 
-    fn plan(&self, options: &Options, facts: &Facts) -> Result<Plan, Unmet> {
-        let dir = stack_dir(self.name(), options);
-        // The first port belongs to the stack `iscsi`, so that both can be up for a comparison.
-        let first = options.first_port.checked_add(1);
-        let port = node::check(NODES, &dir, first, options, facts)?;
-        let dir = dir.to_string_lossy();
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        node::check(order)?;
+        let dir = order.dir();
         let mut plan = Plan::default();
-        let nodes: Vec<node::Node<'_>> = (0..NODES)
-            .map(|number| node::Node {
-                dir: &dir,
-                number,
-                port: port + number,
-                size_bytes: options.size_bytes,
-                id: &facts.id,
-            })
-            .collect();
-        for node in &nodes {
-            node::add_port(&mut plan, node.port);
-        }
-        node::add_dir(&mut plan, &dir);
-        for node in &nodes {
-            node.add_to(&mut plan);
-        }
+        let nodes = node::all(order, &dir);
+        node::begin(&mut plan, &nodes, &dir);
         let disks = || nodes.iter().map(|node| Arg::LoopOf(node.device_file()));
         let words = |words: &[&str]| words.iter().map(|w| Arg::from(*w)).collect::<Vec<_>>();
         let options_of_make = words(&["-q", "--nodiscard", "-d", "raid1", "-m", "raid1"]);
@@ -69,10 +53,16 @@ impl Stack for Raid1 {
             ("make the file system", make),
             ("show the kernel both disks", show),
         ];
-        let at = self.mount_dir(options);
-        let at = at.to_string_lossy();
+        let at = format!("{dir}/mnt");
         node::add_mount(&mut plan, make, &nodes[0].device_file(), "btrfs", &at);
-        Ok(plan)
+        let made = Made {
+            mount_dir: at,
+            file_system: "btrfs".into(),
+            description: self.about().into(),
+            servers: node::servers(&nodes),
+            ..Made::default()
+        };
+        Ok((plan, made))
     }
 }
 

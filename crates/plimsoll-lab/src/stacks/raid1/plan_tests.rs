@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `raid1` as text.
 
-use super::Raid1;
 use crate::stacks::snapshot;
 
 #[test]
 fn the_plan_is_the_committed_one() {
-    snapshot::check(&Raid1);
+    snapshot::check("raid1", "raid1", "plan.txt");
 }

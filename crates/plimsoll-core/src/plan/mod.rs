@@ -2,6 +2,10 @@
 //! Changes to a machine as values: planned by pure functions, carried out by one interpreter in
 //! the lab, journalled before they are done, undone from the journal.
 
+mod site;
+
+pub use site::{Ask, HERE, Made, Node, Part, Parts, Proof, Reach, Server, Site, file_name_of};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,8 +86,12 @@ impl fmt::Display for Cmd {
 pub enum Ready {
     /// A socket (or any file) exists at this path.
     Exists(String),
-    /// A TCP port of the loopback address accepts a connection.
+    /// The daemon listens on this TCP port of its node.
     Port(u16),
+    /// Something is mounted here.
+    Mounted(String),
+    /// This program, run again and again, ends with 0.
+    Succeeds(Cmd),
     /// The file at this path has at least this many bytes.
     Size {
         /// The file.
@@ -126,6 +134,20 @@ pub enum Action {
         /// Its size.
         bytes: u64,
     },
+    /// Write a text file (readable by its owner alone) into a directory of ours. It must not exist
+    /// yet, and goes with the directory.
+    WriteFile {
+        /// The file.
+        path: String,
+        /// What it says.
+        text: String,
+        /// A file of one line that an earlier step made: it takes the place of every `{secret}`.
+        /// So the secret itself stands neither in the plan nor in the journal.
+        secret: Option<String>,
+    },
+    /// Make a file of one line of 32 random hexadecimal digits, readable by its owner alone, in a
+    /// directory of ours. It must not exist yet, and goes with the directory.
+    MakeSecret(String),
     /// Remove a file that an earlier step of the same journal made.
     RemoveFile(String),
     /// Attach a free loop device to this file, with direct I/O.
@@ -134,6 +156,30 @@ pub enum Action {
     DetachLoop(String),
     /// Unmount whatever is mounted here.
     Unmount(String),
+    /// Make a network namespace with its loopback interface up.
+    MakeNamespace(String),
+    /// Remove a network namespace of ours and every interface in it; processes in it go on.
+    RemoveNamespace(String),
+    /// Make a bridge of this machine, marked, with an address (`10.92.7.1/24`), up.
+    MakeBridge {
+        /// Name of the interface: at most 15 letters.
+        name: String,
+        /// Its address and the length of the network's prefix.
+        address: String,
+    },
+    /// Join a namespace to a bridge by a pair of interfaces, marked; `eth0` inside.
+    JoinBridge {
+        /// The bridge.
+        bridge: String,
+        /// The namespace.
+        namespace: String,
+        /// Name of the end at the bridge: at most 15 letters.
+        link: String,
+        /// Address inside, with the length of the network's prefix.
+        address: String,
+    },
+    /// Remove an interface of ours (a bridge, or a pair with both its ends).
+    RemoveLink(String),
     /// A TCP port of the loopback address must be free.
     PortFree(u16),
     /// A mount must be this: the directory lies on its own file system of this type.
@@ -154,10 +200,31 @@ impl fmt::Display for Action {
             Action::MakeDir(path) => write!(f, "mkdir {path}"),
             Action::RemoveDir(path) => write!(f, "rm -r {path}"),
             Action::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
+            Action::WriteFile { path, .. } => write!(f, "write {path}"),
+            Action::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
             Action::RemoveFile(path) => write!(f, "rm {path}"),
             Action::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
             Action::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),
             Action::Unmount(path) => write!(f, "umount {path}"),
+            Action::MakeNamespace(name) => write!(f, "ip netns add {name}"),
+            Action::RemoveNamespace(name) => write!(f, "ip netns delete {name}"),
+            Action::MakeBridge { name, address } => {
+                write!(
+                    f,
+                    "ip link add {name} type bridge; ip address add {address} dev {name}"
+                )
+            }
+            Action::JoinBridge {
+                bridge,
+                namespace,
+                link,
+                address,
+            } => write!(
+                f,
+                "ip link add {link} master {bridge} type veth peer name eth0 netns {namespace}; \
+                 ip -n {namespace} address add {address} dev eth0"
+            ),
+            Action::RemoveLink(name) => write!(f, "ip link delete {name}"),
             Action::PortFree(port) => write!(f, "check that port {port} is free"),
             Action::MountIs { path, file_system } => {
                 write!(f, "check that {path} is a mounted {file_system}")
@@ -172,13 +239,24 @@ impl fmt::Display for Action {
 pub struct Step {
     /// What it is for; completes "failed to …".
     pub why: String,
+    /// Name of the node it is done on.
+    #[serde(default = "here", skip_serializing_if = "is_here")]
+    pub node: String,
     /// What it does.
     pub apply: Action,
     /// How it is undone; must be safe when `apply` did not happen or happened twice.
     pub undo: Option<Action>,
 }
 
-/// Steps in order, and the directory they make available.
+fn here() -> String {
+    HERE.into()
+}
+
+fn is_here(node: &str) -> bool {
+    node == HERE
+}
+
+/// Steps in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -187,10 +265,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Adds a step.
+    /// Adds a step on this machine.
     pub fn step(&mut self, why: &str, apply: Action, undo: Option<Action>) {
+        self.step_on(HERE, why, apply, undo);
+    }
+
+    /// Adds a step on the node of this name.
+    pub fn step_on(&mut self, node: &str, why: &str, apply: Action, undo: Option<Action>) {
         self.steps.push(Step {
             why: why.into(),
+            node: node.into(),
             apply,
             undo,
         });

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What somebody asked for and where: the parts of a stack, the nodes it is spread over, and what
+//! came of it. Kept in the journal, so that another process can act on a stack that is up.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use super::{Action, Cmd};
+
+/// Name of the node that is this machine, with its own network.
+pub const HERE: &str = "here";
+
+/// One part of a stack: its base or a layer, with what was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Name of the recipe.
+    pub name: String,
+    /// Settings and their values, in the order in which they were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<(String, String)>,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if self.given.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> = self
+            .given
+            .iter()
+            .map(|(setting, value)| format!("{setting}={value}"))
+            .collect();
+        write!(f, "({})", words.join(","))
+    }
+}
+
+/// A stack as it is written: `gluster(volume=replicate)+tenant(tls=on)+crypt`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parts {
+    /// What makes storage.
+    pub base: Part,
+    /// What is put over it, from below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Part>,
+}
+
+impl Parts {
+    /// The layer of this name, if it is there.
+    #[must_use]
+    pub fn layer(&self, name: &str) -> Option<&Part> {
+        self.layers.iter().find(|part| part.name == name)
+    }
+
+    /// A name of it for files and directories; see [`file_name_of`].
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        file_name_of(&self.to_string())
+    }
+}
+
+/// A name for files and directories made from any text: lower-case letters, digits and `-`, at
+/// most 40 of them. A text of such letters alone is its own name; others end in four hexadecimal
+/// digits that are made from the whole, so that different texts have different names.
+#[must_use]
+pub fn file_name_of(text: &str) -> String {
+    const LONGEST: usize = 40;
+    let mut name = String::new();
+    for letter in text.to_lowercase().chars() {
+        if letter.is_ascii_lowercase() || letter.is_ascii_digit() {
+            name.push(letter);
+        } else if !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    let name = name.trim_end_matches('-');
+    if name == text && name.len() <= LONGEST {
+        return name.into();
+    }
+    let short: String = name.chars().take(LONGEST - 5).collect();
+    format!("{}-{:04x}", short.trim_end_matches('-'), checksum(text))
+}
+
+/// FNV-1a, folded to 16 bits: stable over versions, unlike the standard library's.
+fn checksum(text: &str) -> u16 {
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    let [a, b, c, d] = hash.to_be_bytes();
+    u16::from_be_bytes([a ^ c, b ^ d])
+}
+
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.base)?;
+        self.layers.iter().try_for_each(|part| write!(f, "+{part}"))
+    }
+}
+
+/// How commands get to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// They are started on this machine.
+    Here,
+    /// They are started on this machine, in this network namespace.
+    Namespace(String),
+    /// They are told to our agent, which this command starts there, its words appended: `ssh` with
+    /// options and a host, `docker exec -i box`, `kubectl exec -i pod --`.
+    Agent(Vec<String>),
+}
+
+/// A machine, or what stands for one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Its name: lower-case letters and digits.
+    pub name: String,
+    /// How commands get there.
+    pub reach: Reach,
+    /// Address at which the other nodes reach it.
+    pub address: String,
+    /// Directory on it below which everything is made.
+    pub dir: String,
+    /// Free room there.
+    pub free_bytes: u64,
+    /// Alignment direct I/O needs there; 0 where it does not work.
+    pub direct_align_bytes: u32,
+    /// First of the free ports that a stack may use there.
+    pub first_port: u16,
+}
+
+impl Node {
+    /// Whether it has a network of its own, so that every port of its address is its own.
+    #[must_use]
+    pub fn has_network(&self) -> bool {
+        self.reach != Reach::Here
+    }
+}
+
+/// The nodes a stack is spread over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// Where the storage is used: this machine.
+    pub client: Node,
+    /// Where it is served from, as many as the stack asked for. They may be one and the same.
+    pub servers: Vec<Node>,
+}
+
+/// What somebody asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// The stack.
+    pub parts: Parts,
+    /// Size of each server's disk.
+    pub size_bytes: u64,
+    /// Where.
+    pub site: Site,
+}
+
+/// A server of a stack: what is watched while it works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// What reports call it: `n1`, `tgt0`.
+    pub name: String,
+    /// The node it runs on.
+    pub node: String,
+    /// Marks of its processes.
+    pub marks: Vec<String>,
+}
+
+/// Something that must be seen of a stack before it is trusted, besides that it keeps data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// An `fsync` of the client makes the disk below this directory of this node flush.
+    Flushes {
+        /// The node.
+        node: String,
+        /// A directory on the disk that must flush.
+        dir: String,
+    },
+    /// What the client writes and closes is read at once at this second mount of the same data.
+    SecondClient {
+        /// The mount on this machine.
+        path: String,
+    },
+    /// This must fail: what a stranger would try.
+    Refused {
+        /// What it would be; completes "a stranger could …".
+        why: String,
+        /// The node it is tried on.
+        node: String,
+        /// What is tried.
+        attempt: Box<Cmd>,
+        /// What cleans up if it worked after all.
+        undo: Option<Box<Action>>,
+    },
+    /// Neither the stamped text of a file nor its name is found below these directories.
+    Hidden {
+        /// The node.
+        node: String,
+        /// Where the servers keep their data.
+        dirs: Vec<String>,
+    },
+    /// The data are all there while this node is gone.
+    Survives {
+        /// The node, as the report calls it.
+        node: String,
+        /// What takes it away: node and action.
+        lose: Vec<(String, Action)>,
+        /// What brings it back, in order.
+        restore: Vec<(String, Action)>,
+    },
+}
+
+/// What a plan makes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Made {
+    /// The directory to measure on.
+    pub mount_dir: String,
+    /// Type of file system that must be mounted there, as the kernel names it; empty where a
+    /// directory of this machine's own file systems is meant.
+    #[serde(default)]
+    pub file_system: String,
+    /// What it is made of, in one line, for reports.
+    pub description: String,
+    /// Who serves it.
+    #[serde(default)]
+    pub servers: Vec<Server>,
+    /// What must be seen before it is trusted.
+    #[serde(default)]
+    pub proofs: Vec<Proof>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(name: &str, given: &[(&str, &str)]) -> Part {
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Part {
+            name: name.into(),
+            given: given.iter().map(own).collect(),
+        }
+    }
+
+    #[test]
+    fn different_stacks_have_different_file_names() {
+        let plain = Parts {
+            base: part("iscsi", &[]),
+            layers: vec![],
+        };
+        assert_eq!(plain.file_name(), "iscsi");
+        let mut names = std::collections::BTreeSet::new();
+        for volume in ["distribute", "replicate", "disperse"] {
+            for layers in [vec![], vec![part("crypt", &[("mode", "a")])]] {
+                let base = part("gluster", &[("volume", volume)]);
+                let name = Parts { base, layers }.file_name();
+                assert!(name.len() <= 40, "{name}");
+                assert!(names.insert(name));
+            }
+        }
+    }
+
+    #[test]
+    fn a_stack_is_shown_as_it_is_written() {
+        let parts = Parts {
+            base: part("gluster", &[("volume", "disperse"), ("nodes", "3")]),
+            layers: vec![part("tenant", &[("tls", "on")]), part("crypt", &[])],
+        };
+        let text = "gluster(volume=disperse,nodes=3)+tenant(tls=on)+crypt";
+        assert_eq!(parts.to_string(), text);
+    }
+}

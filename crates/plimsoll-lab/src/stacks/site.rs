@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where stacks stand: this machine itself, namespaces of its network, or machines of the user.
+//!
+//! A place gives the nodes, with what must be known of them, and the steps that make them.
+
+use plimsoll_core::plan::{Action, HERE, Node, Plan, Reach, Site};
+use std::path::Path;
+
+use super::{Options, Shape, Unmet};
+use crate::host::{Host, HostError, network};
+
+/// What gives the nodes of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// All servers are processes of this machine, on ports of its loopback address.
+    Here,
+    /// Each server has a namespace of this machine's network, with an address of its own.
+    Namespaces,
+}
+
+impl Place {
+    /// The place of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Place> {
+        match name {
+            "here" => Some(Place::Here),
+            "netns" => Some(Place::Namespaces),
+            _ => None,
+        }
+    }
+}
+
+/// Most servers of a stack: the last number of their addresses.
+const SERVERS_MAX: u16 = 100;
+
+/// Last number of this machine's address in the network of the namespaces.
+const CLIENT_NUMBER: u16 = 254;
+
+/// The nodes for a stack of this shape.
+pub(super) fn site(
+    place: Place,
+    shape: &Shape,
+    options: &Options,
+    id: &str,
+    host: &dyn Host,
+) -> Result<Site, SiteError> {
+    if shape.servers > SERVERS_MAX {
+        let text = format!("{} servers are more than {SERVERS_MAX}", shape.servers);
+        return Err(Unmet(vec![text]).into());
+    }
+    let dir = options.base_dir.to_string_lossy().into_owned();
+    let found = host.target(Path::new(&dir))?;
+    let ports = shape.ports.saturating_mul(shape.servers);
+    let first_port = match place {
+        Place::Here if ports > 0 => host.free_ports(options.first_port, ports)?,
+        _ => options.first_port,
+    };
+    let here = Node {
+        name: HERE.into(),
+        reach: Reach::Here,
+        address: "127.0.0.1".into(),
+        dir,
+        free_bytes: found.free_bytes,
+        direct_align_bytes: found.direct_align_bytes,
+        first_port,
+    };
+    Ok(match place {
+        Place::Here => {
+            let server = |n: u16| Node {
+                first_port: first_port + n * shape.ports,
+                ..here.clone()
+            };
+            Site {
+                servers: (0..shape.servers).map(server).collect(),
+                client: here,
+            }
+        }
+        Place::Namespaces => namespaces(shape, id, &here)?,
+    })
+}
+
+fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
+    let used = network::networks_in_use();
+    let network = (1..=254_u8).find(|n| !used.contains(n)).ok_or_else(|| {
+        Unmet(vec![
+            "all networks from 10.92.1.0/24 to 10.92.254.0/24 are in use".into(),
+        ])
+    })?;
+    let address = |number: u16| format!("10.92.{network}.{number}");
+    let server = |n: u16| Node {
+        name: format!("n{}", n + 1),
+        reach: Reach::Namespace(format!("plimsoll-{id}-n{}", n + 1)),
+        address: address(n + 1),
+        ..here.clone()
+    };
+    Ok(Site {
+        servers: (0..shape.servers).map(server).collect(),
+        client: Node {
+            address: address(CLIENT_NUMBER),
+            ..here.clone()
+        },
+    })
+}
+
+/// Adds the steps that make the nodes, where they have to be made.
+pub(super) fn add_nodes(plan: &mut Plan, site: &Site) {
+    let mut bridge_made = false;
+    for node in &site.servers {
+        let Reach::Namespace(namespace) = &node.reach else {
+            continue;
+        };
+        let bridge = bridge_name(&site.client.address);
+        if !bridge_made {
+            plan.step(
+                "make the network of the nodes",
+                Action::MakeBridge {
+                    name: bridge.clone(),
+                    address: format!("{}/24", site.client.address),
+                },
+                Some(Action::RemoveLink(bridge.clone())),
+            );
+            bridge_made = true;
+        }
+        add_namespace(plan, node, namespace, &bridge);
+    }
+}
+
+/// Adds the steps that make one more node in a network that is there.
+pub(super) fn add_namespace(plan: &mut Plan, node: &Node, namespace: &str, bridge: &str) {
+    plan.step(
+        &format!("make node {}", node.name),
+        Action::MakeNamespace(namespace.into()),
+        Some(Action::RemoveNamespace(namespace.into())),
+    );
+    let link = format!("{bridge}{}", node.name);
+    plan.step(
+        &format!("join node {} to the network", node.name),
+        Action::JoinBridge {
+            bridge: bridge.into(),
+            namespace: namespace.into(),
+            link: link.clone(),
+            address: format!("{}/24", node.address),
+        },
+        Some(Action::RemoveLink(link)),
+    );
+}
+
+/// The bridge is named after the network, of which there is one of a kind on a machine.
+pub(super) fn bridge_name(client_address: &str) -> String {
+    let number = client_address.split('.').nth(2).unwrap_or_default();
+    format!("plimsoll{number}")
+}
+
+/// Why there are no nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// Something is missing.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
+    /// A machine could not be looked at.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Stacks as people write them: `raid5`, `nbd(read_delay=5ms)`,
+//! `gluster(distribute)+tenant(tls)+crypt`.
+//!
+//! A part is a name and, in parentheses, its settings: `setting=value`, the name of a flag alone,
+//! or one word of a setting that takes one of several words.
+
+use plimsoll_core::nearest::nearest;
+use plimsoll_core::plan::{Part, Parts};
+use plimsoll_core::settings::{Setting, SettingError, Settings, Unit, hint};
+
+use super::{ALL, LAYERS, Layer, Stack, find, find_layer};
+
+/// What is wrong with the text of a stack; completes "failed to …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// No stack has this name.
+    #[error("find stack '{name}'{}: there are {}", hint(nearest.as_deref()), super::names())]
+    UnknownStack {
+        /// What was asked for.
+        name: String,
+        /// The most similar name that is known.
+        nearest: Option<String>,
+    },
+    /// No layer has this name.
+    #[error("find layer '{name}'{}: there are {}", hint(nearest.as_deref()), super::layer_names())]
+    UnknownLayer {
+        /// What was asked for.
+        name: String,
+        /// The most similar name that is known.
+        nearest: Option<String>,
+    },
+    /// A layer that this stack cannot have.
+    #[error("put {layer} over {stack}: {reason}")]
+    Misplaced {
+        /// The layer.
+        layer: String,
+        /// What it was to be put over.
+        stack: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A setting.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The text itself.
+    #[error("read stack '{text}': {reason}")]
+    Text {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// A stack with everything that can be set resolved.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// As it was written, words in full.
+    pub parts: Parts,
+    /// The recipe of the base.
+    pub stack: &'static dyn Stack,
+    /// Its settings.
+    pub settings: Settings,
+    /// The layers over it, from below, with their settings.
+    pub layers: Vec<(&'static dyn Layer, Settings)>,
+}
+
+impl Choice {
+    /// Reads a stack.
+    ///
+    /// # Errors
+    /// When a name or a setting is not known (the nearest that is comes with the error), a value is
+    /// not of its unit, or a layer does not go with the stack.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let mut pieces = split(text, '+')?.into_iter();
+        let (name, words) = take_apart(text, pieces.next().unwrap_or_default())?;
+        let stack = find(name).ok_or_else(|| SpecError::UnknownStack {
+            name: name.into(),
+            nearest: nearest(name, ALL.iter().map(|stack| stack.name())).map(Into::into),
+        })?;
+        let base = part(stack.name(), stack.settings(), words)?;
+        let mut layers = Vec::new();
+        for piece in pieces {
+            let (name, words) = take_apart(text, piece)?;
+            let layer = find_layer(name).ok_or_else(|| SpecError::UnknownLayer {
+                name: name.into(),
+                nearest: nearest(name, LAYERS.iter().map(|l| l.name())).map(Into::into),
+            })?;
+            layers.push(part(layer.name(), layer.settings(), words)?);
+        }
+        Choice::of(Parts { base, layers })
+    }
+
+    /// Resolves what a journal holds.
+    ///
+    /// # Errors
+    /// As [`Choice::parse`].
+    pub fn of(parts: Parts) -> Result<Self, SpecError> {
+        let base = &parts.base;
+        let stack = find(&base.name).ok_or_else(|| SpecError::UnknownStack {
+            name: base.name.clone(),
+            nearest: None,
+        })?;
+        let settings = Settings::new(stack.name(), stack.settings(), &base.given)?;
+        let mut layers: Vec<(&'static dyn Layer, Settings)> = Vec::new();
+        for part in &parts.layers {
+            let layer = find_layer(&part.name).ok_or_else(|| SpecError::UnknownLayer {
+                name: part.name.clone(),
+                nearest: None,
+            })?;
+            let misplaced = |reason: &str| SpecError::Misplaced {
+                layer: layer.name().into(),
+                stack: stack.name().into(),
+                reason: reason.into(),
+            };
+            if layers.iter().any(|(other, _)| other.name() == layer.name()) {
+                return Err(misplaced("it is there already"));
+            }
+            if let Some(stacks) = layer.only_over()
+                && !stacks.contains(&stack.name())
+            {
+                return Err(misplaced(&format!("it goes over {}", stacks.join(", "))));
+            }
+            let settings = Settings::new(layer.name(), layer.settings(), &part.given)?;
+            layers.push((layer, settings));
+        }
+        Ok(Choice {
+            parts,
+            stack,
+            settings,
+            layers,
+        })
+    }
+
+    /// The settings of a layer, if it is there.
+    #[must_use]
+    pub fn layer(&self, name: &str) -> Option<&Settings> {
+        let found = self.layers.iter().find(|(layer, _)| layer.name() == name);
+        found.map(|(_, settings)| settings)
+    }
+
+    /// Every setting with its value, for the record: `size`-like names of the base plain, those of
+    /// a layer behind its name and a dot.
+    #[must_use]
+    pub fn resolved(&self) -> Vec<(String, String)> {
+        let mut all = self.settings.resolved();
+        for (layer, settings) in &self.layers {
+            let named = |(name, value)| (format!("{}.{name}", layer.name()), value);
+            all.extend(settings.resolved().into_iter().map(named));
+        }
+        all
+    }
+}
+
+/// Splits at a letter outside of parentheses.
+fn split(text: &str, at: char) -> Result<Vec<&str>, SpecError> {
+    let wrong = |reason: &str| SpecError::Text {
+        text: text.into(),
+        reason: reason.into(),
+    };
+    let (mut pieces, mut begin, mut depth) = (Vec::new(), 0, 0_u32);
+    for (n, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => {
+                depth = depth
+                    .checked_sub(1)
+                    .ok_or_else(|| wrong("a parenthesis is closed that was not opened"))?;
+            }
+            _ if letter == at && depth == 0 => {
+                pieces.push(&text[begin..n]);
+                begin = n + at.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        return Err(wrong("a parenthesis is not closed"));
+    }
+    pieces.push(&text[begin..]);
+    Ok(pieces)
+}
+
+/// A piece as its name and the words in parentheses.
+fn take_apart<'a>(text: &str, piece: &'a str) -> Result<(&'a str, Vec<&'a str>), SpecError> {
+    let piece = piece.trim();
+    let Some((name, rest)) = piece.split_once('(') else {
+        return Ok((piece, Vec::new()));
+    };
+    let Some(inside) = rest.strip_suffix(')') else {
+        return Err(SpecError::Text {
+            text: text.into(),
+            reason: format!("something follows the settings of {name}"),
+        });
+    };
+    let words = split(inside, ',')?.into_iter().map(str::trim);
+    Ok((name.trim(), words.filter(|word| !word.is_empty()).collect()))
+}
+
+fn part(name: &str, declared: &'static [Setting], words: Vec<&str>) -> Result<Part, SpecError> {
+    let mut given: Vec<(String, String)> = Vec::new();
+    for word in words {
+        let (setting, value) = match word.split_once('=') {
+            Some((setting, value)) => (setting.trim(), value.trim()),
+            None => alone(declared, word),
+        };
+        given.push((setting.into(), value.into()));
+    }
+    // What is wrong with them is said here, with the names that are known.
+    Settings::new(name, declared, &given)?;
+    Ok(Part {
+        name: name.into(),
+        given,
+    })
+}
+
+/// A word without a value: one of the words of a setting, else the name of a flag.
+fn alone<'a>(declared: &'static [Setting], word: &'a str) -> (&'a str, &'a str) {
+    let takes = |setting: &&Setting| match setting.unit {
+        Unit::Choice(words) => words.contains(&word),
+        _ => false,
+    };
+    match declared.iter().find(takes) {
+        Some(setting) => (setting.name, word),
+        None => (word, "on"),
+    }
+}
