@@ -10,7 +10,7 @@ use crate::format::FormatVersion;
 use crate::histogram::Histogram;
 use crate::model::Fidelity;
 use crate::num::ratio;
-use crate::op::{Kind, Sample};
+use crate::op::{Alike, Kind, Sample};
 use crate::rng::Seed;
 use crate::target::{MachineFacts, TargetFacts};
 use crate::units::Nanos;
@@ -36,13 +36,21 @@ impl KindStats {
     /// Counts one operation.
     #[inline]
     pub fn record(&mut self, sample: &Sample) {
-        match sample.result {
-            Ok(bytes) => self.bytes += bytes,
-            Err(_) => self.errors += 1,
-        }
-        self.service.record(sample.service());
-        self.response.record(sample.response());
-        self.lag.record(sample.lag());
+        self.record_alike(&Alike::only(sample));
+    }
+
+    /// Counts every one of `alike`.
+    #[inline]
+    pub fn record_alike(&mut self, alike: &Alike) {
+        self.bytes += alike.bytes;
+        self.errors += alike.errors;
+        let (intended_at, ended_at) = (alike.intended_at, alike.completed_at);
+        let service = ended_at.since(alike.submitted_at);
+        let lag = alike.submitted_at.since(intended_at);
+        self.service.record_many(service, alike.ops);
+        self.response
+            .record_many(ended_at.since(intended_at), alike.ops);
+        self.lag.record_many(lag, alike.ops);
     }
 
     /// Operations recorded.

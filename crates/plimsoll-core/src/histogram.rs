@@ -72,8 +72,17 @@ impl Histogram {
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
-        self.counts[index(value.0)] += 1;
-        self.sum_ns = self.sum_ns.saturating_add(value.0);
+        self.record_many(value, 1);
+    }
+
+    /// Counts one value `count` times.
+    #[inline]
+    pub fn record_many(&mut self, value: Nanos, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.counts[index(value.0)] += count;
+        self.sum_ns = self.sum_ns.saturating_add(value.0.saturating_mul(count));
         self.min_ns = self.min_ns.min(value.0);
         self.max_ns = self.max_ns.max(value.0);
     }
@@ -277,6 +286,17 @@ mod tests {
             .chain(&values_b)
             .for_each(|v| pooled.record(Nanos(*v)));
         assert_eq!(a, pooled);
+    }
+
+    #[test]
+    fn a_value_counted_many_times_is_as_if_it_were_counted_one_by_one() {
+        let (mut together, mut apart) = (Histogram::new(), Histogram::new());
+        for (value, count) in [(5_000, 3), (90, 1), (7, 0), (u64::MAX, 2)] {
+            together.record_many(Nanos(value), count);
+            (0..count).for_each(|_| apart.record(Nanos(value)));
+        }
+        assert_eq!(together, apart);
+        assert_eq!(together.count(), 6);
     }
 
     #[test]

@@ -162,6 +162,77 @@ impl Sample {
     }
 }
 
+/// Operations of one kind that have the same three times, as those have that were handed over
+/// together and seen to have ended together: each counts as if it were alone, at the cost of one.
+#[derive(Debug, Clone, Copy)]
+pub struct Alike {
+    /// What was done.
+    pub kind: Kind,
+    /// When they were meant to start.
+    pub intended_at: Nanos,
+    /// When they were handed over.
+    pub submitted_at: Nanos,
+    /// When the program could see that they had ended.
+    pub completed_at: Nanos,
+    /// How many.
+    pub ops: u64,
+    /// Bytes moved by those that succeeded.
+    pub bytes: u64,
+    /// How many failed.
+    pub errors: u64,
+}
+
+impl Alike {
+    /// None, yet.
+    pub const NONE: Alike = Alike {
+        kind: Kind::Read,
+        intended_at: Nanos(0),
+        submitted_at: Nanos(0),
+        completed_at: Nanos(0),
+        ops: 0,
+        bytes: 0,
+        errors: 0,
+    };
+
+    /// Only `sample`.
+    #[inline]
+    #[must_use]
+    pub fn only(sample: &Sample) -> Self {
+        let mut alike = Alike {
+            kind: sample.request.kind,
+            intended_at: sample.request.intended_at,
+            submitted_at: sample.submitted_at,
+            completed_at: sample.completed_at,
+            ..Alike::NONE
+        };
+        alike.count(sample.result);
+        alike
+    }
+
+    /// Takes `sample` in, if it is like the others; whether it was.
+    #[inline]
+    pub fn take_in(&mut self, sample: &Sample) -> bool {
+        let like = self.ops > 0
+            && self.intended_at == sample.request.intended_at
+            && self.submitted_at == sample.submitted_at
+            && self.completed_at == sample.completed_at
+            && self.kind == sample.request.kind;
+        if like {
+            self.count(sample.result);
+        }
+        like
+    }
+
+    #[inline]
+    fn count(&mut self, result: Result<u64, i32>) {
+        self.ops += 1;
+        match result {
+            Ok(bytes) => self.bytes += bytes,
+            Err(_) => self.errors += 1,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

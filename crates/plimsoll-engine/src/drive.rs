@@ -19,7 +19,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::num::to_usize;
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::op::{Alike, Kind, Request, Sample};
 use plimsoll_core::units::Nanos;
 
 use crate::clock::Clock;
@@ -286,8 +286,6 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
 
     #[inline]
     fn gather(&mut self, now: &mut Nanos) -> Result<Gathered, Error> {
-        // Requests are looked at where they are: copying one that has just been put together stalls
-        // the processor for longer than all else takes here.
         while self.batch.len() < BATCH {
             if self.pending.is_some() {
                 if let Some(gathered) = self.offer_pending(now)? {
@@ -302,7 +300,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 return Ok(Gathered::Blocked);
             };
             match self.source.next(*now, slot) {
-                Ok(Next::Request(ref request)) => {
+                Ok(Next::Request(request)) => {
                     if let Some(gathered) = self.offer(slot, request, now)? {
                         return Ok(gathered);
                     }
@@ -321,6 +319,10 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 Err(error) => return Err(error),
             }
         }
+        // A full batch that took the last slot is handed over and waited for in one call.
+        if self.free.is_empty() && self.pending.is_none() {
+            return Ok(Gathered::Blocked);
+        }
         Ok(Gathered::More)
     }
 
@@ -329,14 +331,14 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
     fn offer(
         &mut self,
         slot: u32,
-        request: &Request,
+        request: Request,
         now: &mut Nanos,
     ) -> Result<Option<Gathered>, Error> {
         let due = request.intended_at;
         if due > *now {
             *now = self.clock.now();
             if due > *now {
-                self.pending = Some((slot, *request));
+                self.pending = Some((slot, request));
                 return Ok(Some(Gathered::At(due)));
             }
         }
@@ -346,7 +348,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
 
     fn offer_pending(&mut self, now: &mut Nanos) -> Result<Option<Gathered>, Error> {
         match self.pending.take() {
-            Some((slot, request)) => self.offer(slot, &request, now),
+            Some((slot, request)) => self.offer(slot, request, now),
             None => Ok(None),
         }
     }
@@ -368,8 +370,15 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         }
     }
 
+    /// Puts the request together where it stays until it ends: copying one that has just been put
+    /// together stalls the processor for longer than all else takes here.
     #[inline(always)]
-    fn queue(&mut self, slot: u32, request: &Request) -> Result<(), Error> {
+    fn queue(&mut self, slot: u32, request: Request) -> Result<(), Error> {
+        let flight = self.flights[slot as usize].insert(Flight {
+            request,
+            submitted_at: Nanos(0),
+        });
+        let request = &flight.request;
         if self.moves_data && request.kind.is_write() {
             let bytes = &mut self.engine.buffer(slot)[..request.len as usize];
             self.source.fill(slot, request, bytes);
@@ -379,15 +388,12 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             self.engine.buffer(slot)[..request.len as usize].fill(UNREAD);
         }
         if let Err(unsupported) = self.engine.queue(slot, request) {
+            self.flights[slot as usize] = None;
             return Err(Error::Unsupported {
                 kind: unsupported.0,
                 engine: self.engine.describe(),
             });
         }
-        self.flights[slot as usize] = Some(Flight {
-            request: *request,
-            submitted_at: Nanos(0),
-        });
         self.batch.push(slot);
         Ok(())
     }
@@ -417,6 +423,8 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         self.engine.reap(&mut self.done);
         self.recorder.tick(now);
         self.recorder.ended(now, self.done.len());
+        self.in_flight -= self.done.len();
+        let mut alike = Alike::NONE;
         for index in 0..self.done.len() {
             let Completion { slot, result } = self.done[index];
             let flight = self.flights[slot as usize].take();
@@ -427,10 +435,9 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 completed_at: now,
                 result: whole(&flight.request, result),
             };
-            self.in_flight -= 1;
             self.n_done += 1;
             if self.source.is_counted(slot) {
-                self.recorder.record(&sample);
+                self.recorder.record(&sample, &mut alike);
             }
             if S::CHECKS && self.moves_data {
                 self.source.check(slot, &sample, self.engine.buffer(slot));
@@ -442,16 +449,21 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 self.free.push_back(slot);
             }
             if let Err(errno) = sample.result {
-                self.failed(&sample, errno)?;
+                let failed = self.failed(flight.request, now, errno);
+                if failed.is_err() {
+                    self.recorder.flush(&mut alike);
+                    return failed.map(|()| now);
+                }
             }
         }
+        self.recorder.flush(&mut alike);
         Ok(now)
     }
 
     #[cold]
-    fn failed(&mut self, sample: &Sample, errno: i32) -> Result<(), Error> {
+    fn failed(&mut self, request: Request, at: Nanos, errno: i32) -> Result<(), Error> {
         self.n_failed += 1;
-        let Request { kind, offset, .. } = sample.request;
+        let Request { kind, offset, .. } = request;
         if self.n_failed == HOPELESS && self.n_done == HOPELESS {
             return Err(Error::AllFailed {
                 count: HOPELESS,
@@ -472,7 +484,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         let is_lost = in_a_row >= HOPELESS && self.n_failed < self.n_done;
         if (is_full || is_lost) && self.gave_up.is_none() {
             self.gave_up = Some(GaveUp {
-                at: sample.completed_at,
+                at,
                 kind,
                 offset,
                 errno,
@@ -513,6 +525,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
     /// Counts operations that never came back within `patience` as failed: leaving them out would
     /// hide the worst.
     fn give_up(&mut self, at: Nanos, patience: Nanos) {
+        let mut alike = Alike::NONE;
         for (slot, flight) in (0..).zip(&mut self.flights) {
             let Some(flight) = flight.take_if(|f| at.since(f.submitted_at) >= patience) else {
                 continue;
@@ -524,10 +537,11 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 result: Err(ETIMEDOUT),
             };
             if self.source.is_counted(slot) {
-                self.recorder.record(&sample);
+                self.recorder.record(&sample, &mut alike);
             }
             self.source.given_up(slot, &sample);
         }
+        self.recorder.flush(&mut alike);
     }
 }
 

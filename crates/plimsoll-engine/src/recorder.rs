@@ -9,7 +9,7 @@
 //! calls into its engine, and how much of that went into waiting on its feet for a due request.
 
 use plimsoll_core::event::{KindStats, OpStats};
-use plimsoll_core::op::{Kind, Sample};
+use plimsoll_core::op::{Alike, Kind, Sample};
 use plimsoll_core::units::Nanos;
 
 /// Statistics by kind with constant-time access; kinds never seen cost nothing.
@@ -20,15 +20,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one operation.
+    /// Counts every one of `alike`.
     #[inline]
-    pub fn record(&mut self, sample: &Sample) {
-        let kind = sample.request.kind;
-        let place = match self.place[kind.index()] {
+    pub fn record(&mut self, alike: &Alike) {
+        let place = match self.place[alike.kind.index()] {
             Some(place) => place,
-            None => self.add(kind),
+            None => self.add(alike.kind),
         };
-        self.kinds[usize::from(place)].1.record(sample);
+        self.kinds[usize::from(place)].1.record_alike(alike);
     }
 
     #[cold]
@@ -109,14 +108,26 @@ impl<B: Boundary> Recorder<B> {
         }
     }
 
-    /// Counts one operation, unless it belongs to the warm-up.
-    #[inline]
-    pub fn record(&mut self, sample: &Sample) {
-        if sample.request.intended_at < self.warmup {
+    /// Counts one operation, unless it belongs to the warm-up. It joins `alike`, the operations
+    /// that were like the one before it and are not recorded yet, or takes their place: what was
+    /// handed over together and has ended together costs as much as one.
+    #[inline(always)]
+    pub fn record(&mut self, sample: &Sample, alike: &mut Alike) {
+        if sample.request.intended_at < self.warmup || alike.take_in(sample) {
             return;
         }
-        self.tally.record(sample);
-        self.last_end = sample.completed_at;
+        self.flush(alike);
+        *alike = Alike::only(sample);
+    }
+
+    /// Records `alike`, of which none are left then. To be called before time passes.
+    #[inline]
+    pub fn flush(&mut self, alike: &mut Alike) {
+        if alike.ops > 0 {
+            self.tally.record(alike);
+            self.last_end = alike.completed_at;
+            alike.ops = 0;
+        }
     }
 
     /// Says that the worker was at work outside its engine from one time to another.
@@ -178,5 +189,59 @@ impl<B: Boundary> Recorder<B> {
     #[must_use]
     pub fn last_end(&self) -> Nanos {
         self.last_end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::op::Request;
+
+    fn sample(kind: Kind, times: [u64; 3], result: Result<u64, i32>) -> Sample {
+        let [intended, submitted, completed] = times.map(Nanos);
+        Sample {
+            request: Request {
+                kind,
+                file: 0,
+                offset: 0,
+                len: 4096,
+                intended_at: intended,
+            },
+            submitted_at: submitted,
+            completed_at: completed,
+            result,
+        }
+    }
+
+    #[test]
+    fn operations_that_are_alike_count_as_if_each_were_alone() {
+        let (early, late) = ([100, 150, 900], [100, 160, 900]);
+        let samples = [
+            sample(Kind::Read, [50, 150, 900], Ok(4096)),
+            sample(Kind::Read, early, Ok(4096)),
+            sample(Kind::Read, early, Ok(512)),
+            sample(Kind::Write, early, Ok(4096)),
+            sample(Kind::Read, early, Err(5)),
+            sample(Kind::Read, early, Ok(4096)),
+            sample(Kind::Read, late, Ok(4096)),
+            sample(Kind::Read, [150, 160, 900], Ok(4096)),
+        ];
+        let (mut expected, mut found) = (OpStats::default(), OpStats::default());
+        for sample in &samples[1..] {
+            let kind = sample.request.kind;
+            expected.0.entry(kind).or_default().record(sample);
+        }
+        // The first one belongs to the warm-up.
+        let mut recorder = Recorder::new(Nanos(100), ());
+        let mut alike = Alike::NONE;
+        for sample in &samples {
+            recorder.record(sample, &mut alike);
+        }
+        recorder.flush(&mut alike);
+        recorder.flush(&mut alike);
+        recorder.tally.merge_into(&mut found);
+        assert_eq!(found, expected);
+        assert_eq!((found.ops(), found.errors()), (7, 1));
+        assert_eq!(recorder.last_end(), Nanos(900));
     }
 }
