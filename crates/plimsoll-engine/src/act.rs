@@ -416,7 +416,7 @@ impl Stage<'_> {
 
 /// Linux lets a sleep end 50 µs late to save wake-ups, more than the spinning before a due request
 /// covers. A worker asks for the smallest slack; where it is refused, the lag shows it.
-fn wake_in_time() {
+pub(crate) fn wake_in_time() {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 

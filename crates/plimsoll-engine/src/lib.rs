@@ -29,6 +29,7 @@ pub mod faulty;
 pub mod file_loop;
 pub mod fileset;
 mod gate;
+mod issues;
 mod layout;
 mod memory;
 pub mod null;
@@ -50,6 +51,7 @@ mod worker;
 
 pub use choice::EngineChoice;
 pub use error::Error;
+pub use issues::{Issue, trace_issues};
 pub use prepare::{Place, Prepared, prepare};
 pub use run::{Outcome, RunOptions};
 pub use sim::{Law, SimDisk};

@@ -42,19 +42,13 @@ impl Plimsoll {
         target: &str,
         seconds: u32,
     ) -> Result<Ran, Fault> {
-        let file = self.folder.join("workload.toml");
-        let text = toml::to_string(&WorkloadFile {
-            format: FormatVersion::WORKLOAD,
-            workload: workload.clone(),
-        });
-        let text = text.map_err(|error| format!("write the workload: {error}"))?;
-        std::fs::write(&file, text).map_err(|error| format!("write the workload: {error}"))?;
+        let file = self.write(workload)?;
         let results = self.folder.join("results");
         let state = self.folder.join("state");
         // Leftovers of a bench that was interrupted.
         let _ = std::fs::remove_dir_all(&results);
         let length = format!("{seconds}s");
-        let (file, output) = (file.display().to_string(), results.display().to_string());
+        let output = results.display().to_string();
         let args = [
             "run",
             &file,
@@ -74,6 +68,27 @@ impl Plimsoll {
         let value: Value = serde_json::from_str(&text)
             .map_err(|error| format!("read what plimsoll printed: {error}"))?;
         Ok(Ran(value["trials"][0].clone()))
+    }
+
+    /// When the first `count` operations of `workload` were meant to start and when they were
+    /// issued, in nanoseconds after the start.
+    pub(crate) fn issues(&self, workload: &Workload, count: usize) -> Result<Vec<[f64; 2]>, Fault> {
+        let (file, count) = (self.write(workload)?, count.to_string());
+        let args = ["run", &file, "--trace-issues", &count, "--json"];
+        let text = run_for_output(&self.program.display().to_string(), &args, &[])?;
+        serde_json::from_str(&text).map_err(|error| format!("read what plimsoll printed: {error}"))
+    }
+
+    /// Writes `workload` to a file and says which.
+    fn write(&self, workload: &Workload) -> Result<String, Fault> {
+        let file = self.folder.join("workload.toml");
+        let text = toml::to_string(&WorkloadFile {
+            format: FormatVersion::WORKLOAD,
+            workload: workload.clone(),
+        });
+        let text = text.map_err(|error| format!("write the workload: {error}"))?;
+        std::fs::write(&file, text).map_err(|error| format!("write the workload: {error}"))?;
+        Ok(file.display().to_string())
     }
 
     /// Starts the program in the background instead; for runs that are watched.

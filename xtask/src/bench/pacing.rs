@@ -36,8 +36,48 @@ fn row(what: String, runs: &[Ran], pick: impl Fn(&Ran) -> f64, gate: Gate) -> Ro
     Row::new(what, runs.iter().map(pick).collect(), gate)
 }
 
-/// The rate that was achieved, against the one that was asked for, and the counts of short
-/// intervals against those of a Poisson process.
+/// Issue times that are held against the law.
+const ISSUES: usize = 100_000;
+
+/// Kolmogorov and Smirnov's critical distance at 0.1 % is this over the root of the number of values.
+const CRITICAL: f64 = 1.9495;
+
+/// The largest distance between the distribution of the intervals of `times` and the exponential
+/// one with the mean that was asked for.
+fn distance(times: impl Iterator<Item = f64>, mean: f64) -> f64 {
+    let mut before = 0.0;
+    let mut gaps: Vec<f64> = times
+        .map(|time| time - std::mem::replace(&mut before, time))
+        .collect();
+    gaps.sort_by(f64::total_cmp);
+    let n = gaps.len() as f64;
+    let at = |(place, gap): (usize, &f64)| {
+        let law = 1.0 - (-gap / mean).exp();
+        (law - place as f64 / n).max((place + 1) as f64 / n - law)
+    };
+    gaps.iter().enumerate().map(at).fold(0.0, f64::max)
+}
+
+/// Distances of the intervals from those of a Poisson process: as meant, and as issued, in every
+/// round.
+fn distances(bench: &Bench, per_s: f64) -> Result<[Vec<f64>; 2], Fault> {
+    let mut found = [Vec::new(), Vec::new()];
+    for round in 1..=bench.options.rounds {
+        let times = bench.plimsoll.issues(&poisson(per_s), ISSUES)?;
+        if times.len() != ISSUES {
+            return Err(format!("trace {ISSUES} issues: there were {}", times.len()));
+        }
+        for (which, found) in found.iter_mut().enumerate() {
+            found.push(distance(times.iter().map(|time| time[which]), 1e9 / per_s));
+        }
+        let last = found.each_ref().map(|all| all[all.len() - 1]);
+        eprintln!("round {round}: {per_s:.0}/s, distances {last:.5?}");
+    }
+    Ok(found)
+}
+
+/// The rate that was achieved, against the one that was asked for, and the intervals between
+/// requests, as meant and as issued, against those of a Poisson process.
 pub(crate) fn arrivals(bench: &Bench) -> Result<Vec<Row>, Fault> {
     let mut rows = Vec::new();
     for per_s in [30_000.0, 150_000.0, 300_000.0] {
@@ -58,6 +98,14 @@ pub(crate) fn arrivals(bench: &Bench) -> Result<Vec<Row>, Fault> {
                 Gate::AtMost(0.0),
             ),
         ]);
+        let critical = CRITICAL / (ISSUES as f64).sqrt();
+        for (what, found) in ["meant", "issued"].iter().zip(distances(bench, per_s)?) {
+            rows.push(Row::new(
+                format!("{per_s:.0}/s: intervals as {what}, distance from the law"),
+                found,
+                Gate::AtMost(critical),
+            ));
+        }
     }
     Ok(rows)
 }
@@ -96,4 +144,32 @@ pub(crate) fn issue(bench: &Bench) -> Result<Vec<Row>, Fault> {
             Gate::None,
         ),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::rng::{Rng, Seed};
+
+    #[test]
+    fn the_distance_tells_a_poisson_process_from_others() {
+        let critical = CRITICAL / 1e4f64.sqrt();
+        let (mut rng, mut at) = (Rng::new(Seed(1)), 0.0);
+        let poisson: Vec<f64> = (0..10_000)
+            .map(|_| {
+                at += rng.exponential(5.0);
+                at
+            })
+            .collect();
+        assert!(distance(poisson.iter().copied(), 5.0) < critical);
+        assert!(distance(poisson.iter().copied(), 5.5) > critical);
+        let even = (1..=10_000).map(|k| f64::from(k) * 5.0);
+        assert!(distance(even, 5.0) > 0.3);
+        // One in thirty moved onto the one before.
+        let mut moved = poisson.clone();
+        for k in (1..moved.len()).step_by(30) {
+            moved[k] = moved[k - 1];
+        }
+        assert!(distance(moved.into_iter(), 5.0) > critical);
+    }
 }

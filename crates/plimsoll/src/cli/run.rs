@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Workload to run.
     workload: String,
     /// Where to run it. Not needed, and not touched, with --trace-ops.
-    #[arg(required_unless_present = "trace_ops")]
+    #[arg(required_unless_present_any = ["trace_ops", "trace_issues"])]
     target: Option<String>,
     #[command(flatten)]
     timing: Timing,
@@ -54,6 +54,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
         conflicts_with_all = ["output", "destroy", "whole", "dry_run"])]
     trace_ops: Option<u32>,
+    /// Play block I/O on nothing and print, for the first N operations of its first worker, when
+    /// each was meant to start and when it was issued, in nanoseconds. For tests of pacing.
+    #[arg(long, hide = true, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX),
+        conflicts_with_all = ["output", "destroy", "whole", "dry_run", "trace_ops"])]
+    trace_issues: Option<u32>,
     /// Group of the worker that is traced, from 0.
     #[arg(long, value_name = "G", default_value_t = 0, requires = "trace_ops")]
     group: u32,
@@ -69,6 +75,14 @@ pub(super) fn main(args: &Args) -> Outcome {
     if let Some(count) = args.trace_ops {
         let who = (args.group, args.worker);
         return super::trace_ops::print(&args.workload, who, args.timing.seed(), count, args.json);
+    }
+    if let Some(count) = args.trace_issues {
+        return super::trace_ops::print_issues(
+            &args.workload,
+            args.timing.seed(),
+            count,
+            args.json,
+        );
     }
     let finished = measure(&Measure {
         targets: args.target.as_slice(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll run --trace-ops`: the operations of a workload in order, without doing them, so that
-//! its definition can be held against the original.
+//! its definition can be held against the original; and when operations were really issued.
 
 use super::spec::WorkloadSpec;
 use crate::failure::{Code, Outcome, failed};
@@ -26,6 +26,31 @@ pub(super) fn print(text: &str, who: Who, seed: Seed, count: u32, json: bool) ->
     } else {
         super::say(&format!("seed {seed}"));
         super::print(&as_text(&traced, &phases));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints when the first `count` operations were meant to start, and when they were issued.
+pub(super) fn print_issues(text: &str, seed: Seed, count: u32, json: bool) -> Outcome {
+    let spec = WorkloadSpec::parse(text)?;
+    for note in &spec.notes {
+        super::say(note);
+    }
+    let count = plimsoll_core::num::to_usize(count.into());
+    let issues =
+        plimsoll_engine::trace_issues(&spec.workload, seed, count).map_err(failed(Code::Usage))?;
+    let times = issues
+        .iter()
+        .map(|issue| [issue.intended_at.0, issue.issued_at.0]);
+    if json {
+        let all: Vec<serde_json::Value> = times.map(serde_json::Value::from).collect();
+        super::print_json(&serde_json::Value::from(all));
+    } else {
+        super::say(&format!("seed {seed}"));
+        let lines: Vec<String> = times
+            .map(|[intended, issued]| format!("{intended:>15}  {issued:>15}\n"))
+            .collect();
+        super::print(&lines.concat());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When a worker of block I/O really issues its operations: played on nothing, on the machine's own
+//! clock, every instant kept. What the schedule promises is then held against what was done.
+
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_core::op::{Request, Sample};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+
+use crate::act::wake_in_time;
+use crate::blocks::{self, BlockSource, Common};
+use crate::check::Checks;
+use crate::drive::{Limits, drive};
+use crate::error::Error;
+use crate::null::Null;
+use crate::prepare::Ground;
+use crate::recorder::Recorder;
+use crate::source::{Next, Source};
+use crate::sys::clock::HostClock;
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Issue {
+    /// When it was meant to start, after the start of the run.
+    pub intended_at: Nanos,
+    /// When it was handed over, on the same clock.
+    pub issued_at: Nanos,
+}
+
+/// Plays the first worker of the first group of block I/O on nothing, for as long as its first
+/// `count` operations take, and says when each was issued. The times are kept in memory that is
+/// there before the first.
+///
+/// # Errors
+/// When the workload does not make sense or is not block I/O.
+pub fn trace_issues(workload: &Workload, seed: Seed, count: usize) -> Result<Vec<Issue>, Error> {
+    let ground = &Ground::Null;
+    Checks { ground, align: 1 }.workload(workload)?;
+    let Workload::Blocks(blocks) = workload else {
+        return Err(Error::Workload(format!(
+            "the issue times of '{}' cannot be traced: only those of block I/O are",
+            workload.name()
+        )));
+    };
+    let common = Common::new(blocks, false);
+    let posts = blocks::posts(blocks, (Nanos(0), Nanos::MAX), seed, &common);
+    let Some(post) = posts.first() else {
+        return Ok(Vec::new());
+    };
+    let mut engine = Null::new(post.group.depth);
+    let mut source = Issues {
+        inner: BlockSource::new(post, post.group.depth),
+        left: count,
+        // Written once, so that no page is missing when it counts.
+        issues: vec![NOT_YET; count],
+        issued: 0,
+    };
+    let mut recorder = Recorder::new(Nanos(0), ());
+    let go_on = AtomicBool::new(false);
+    let limits = Limits::real(Nanos::MAX);
+    wake_in_time();
+    let clock = HostClock::start();
+    drive(
+        &mut engine,
+        &clock,
+        &mut source,
+        &mut recorder,
+        limits,
+        &go_on,
+    )?;
+    source.issues.truncate(source.issued);
+    Ok(source.issues)
+}
+
+/// What the memory holds before; not 0, or the system would not have to have the page.
+const NOT_YET: Issue = Issue {
+    intended_at: Nanos::MAX,
+    issued_at: Nanos::MAX,
+};
+
+/// A worker whose issues are kept.
+struct Issues {
+    inner: BlockSource,
+    left: usize,
+    issues: Vec<Issue>,
+    issued: usize,
+}
+
+impl Source for Issues {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+        if self.left == 0 {
+            return Ok(Next::End);
+        }
+        let next = self.inner.next(now, slot)?;
+        self.left -= usize::from(matches!(next, Next::Request(_)));
+        Ok(next)
+    }
+
+    fn handed_over(&mut self, request: &Request, at: Nanos) {
+        if let Some(issue) = self.issues.get_mut(self.issued) {
+            *issue = Issue {
+                intended_at: request.intended_at,
+                issued_at: at,
+            };
+            self.issued += 1;
+        }
+    }
+
+    fn goes_on(&self, slot: u32) -> bool {
+        self.inner.goes_on(slot)
+    }
+
+    fn completed(&mut self, slot: u32, sample: &Sample) {
+        self.inner.completed(slot, sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::workload::FileLoop;
+    use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Pace};
+    use plimsoll_core::workload::files::{FileOp, FileSet, LoopOp, Sizes};
+
+    #[test]
+    fn every_operation_is_issued_in_order_and_never_early() {
+        let workload = Workload::Blocks(Blocks {
+            name: "arrivals".into(),
+            groups: vec![Group {
+                depth: 256,
+                pace: Pace::Open(Arrival::Poisson { per_s: 50_000.0 }),
+                ..Group::default()
+            }],
+        });
+        let issues = trace_issues(&workload, Seed(1), 2_000).unwrap();
+        assert_eq!(issues.len(), 2_000);
+        assert!(issues.iter().all(|i| i.issued_at >= i.intended_at));
+        assert!(issues.is_sorted_by_key(|i| i.issued_at));
+        assert!(issues.is_sorted_by_key(|i| i.intended_at));
+    }
+
+    #[test]
+    fn what_is_not_block_io_is_refused() {
+        let set = FileSet::flat("files", 10, 4096, Sizes::Constant);
+        let files = FileLoop::of("files", set, 1, vec![LoopOp::from(FileOp::Stat)]);
+        let refused = trace_issues(&Workload::Files(files), Seed(1), 1).unwrap_err();
+        assert!(refused.to_string().contains("block I/O"), "{refused}");
+    }
+}
