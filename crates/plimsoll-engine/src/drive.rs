@@ -4,7 +4,8 @@
 //! Rules that decide what the numbers mean:
 //! * one stamp per hand-over and one per reap: an operation has ended when the program can see it,
 //!   which is when the engine returns and before the first look at what it brought;
-//! * at most [`BATCH`] operations per hand-over, because the last of a batch waits for the first;
+//! * at most [`BATCH`] operations per hand-over, or [`BATCH_OF_DATA`], because the last of a batch
+//!   waits for the first;
 //! * never wait while a slot is free and work is due, or the target would see less depth than was
 //!   asked for;
 //! * slots are used first-in first-out, or a batch limit would starve some of them;
@@ -31,6 +32,10 @@ use crate::source::{Next, Source};
 /// Most operations per hand-over. 8 to 16 cost the same per operation; more would show in the
 /// service time of the last ones.
 pub const BATCH: usize = 16;
+
+/// The same where data moves: the target has the first ones while the others are put together. At
+/// depth 32 a disk did 6 % more a second than with 16, at no higher cost of an operation.
+pub const BATCH_OF_DATA: usize = 8;
 
 /// Longest wait: how soon a stop is noticed.
 const WAIT_MAX: Nanos = Nanos(25_000_000);
@@ -164,6 +169,8 @@ struct Driver<'a, C, S, B> {
     source: &'a mut S,
     recorder: &'a mut Recorder<B>,
     moves_data: bool,
+    /// Most operations of a hand-over.
+    batch_max: usize,
     flights: Vec<Option<Flight>>,
     free: VecDeque<u32>,
     batch: Vec<u32>,
@@ -200,6 +207,11 @@ pub fn drive<C: Clock, S: Source, B: Boundary>(
     let slots = engine.slots();
     let mut driver = Driver {
         moves_data: engine.moves_data(),
+        batch_max: if engine.moves_data() {
+            BATCH_OF_DATA
+        } else {
+            BATCH
+        },
         engine,
         clock,
         source,
@@ -286,7 +298,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
 
     #[inline]
     fn gather(&mut self, now: &mut Nanos) -> Result<Gathered, Error> {
-        while self.batch.len() < BATCH {
+        while self.batch.len() < self.batch_max {
             if self.pending.is_some() {
                 if let Some(gathered) = self.offer_pending(now)? {
                     return Ok(gathered);
