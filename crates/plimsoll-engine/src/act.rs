@@ -265,8 +265,9 @@ impl Act<'_> {
         match (role, self.body) {
             (Role::Threads(thread, _), Body::Files(_, play)) => {
                 let directory = self.ground.directory().unwrap_or(data);
-                let may_be_direct = self.ground.can_bypass_cache();
-                let target = play.target(*thread, directory, may_be_direct)?;
+                let align = self.ground.align();
+                let align = self.ground.can_bypass_cache().then_some(align);
+                let target = play.target(*thread, directory, align)?;
                 let seed = seed.derive("worker", u64::from(*thread));
                 let engine = Sync::new(target, play.len_max(*thread), seed);
                 let name = format!("{}, one thread per loop", engine.describe());

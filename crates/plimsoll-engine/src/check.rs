@@ -4,8 +4,10 @@
 use plimsoll_core::model::Model;
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
-use plimsoll_core::units::size;
-use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Made, Pace, Segment, TurnKind};
+use plimsoll_core::units::{Nanos, size};
+use plimsoll_core::workload::blocks::{
+    Arrival, Blocks, Group, Made, Pace, Segment, TurnKind, Work,
+};
 use plimsoll_core::workload::series::{Body, Series};
 use plimsoll_core::workload::{FileLoop, Workload};
 
@@ -55,7 +57,12 @@ impl Checks<'_> {
         }
         for phase in &series.phases {
             match &phase.body {
-                Body::Blocks(blocks) => self.blocks(blocks)?,
+                Body::Blocks(blocks) => {
+                    self.blocks(blocks)?;
+                    if let Some(limit) = phase.limit {
+                        check_delays(blocks, limit).map_err(|e| e.in_phase(&phase.name))?;
+                    }
+                }
                 Body::Files(files) => self.files(files)?,
             }
         }
@@ -72,7 +79,7 @@ impl Checks<'_> {
             let text = format!("'{}' needs a directory, not {}", files.name, data.display());
             return Err(Error::Workload(text));
         }
-        file_loop::check(files)
+        file_loop::check(files, self.align)
     }
 
     fn model(&self, model: &Model) -> Result<(), Error> {
@@ -96,7 +103,12 @@ impl Checks<'_> {
             return Err(Error::Workload(text));
         }
         let (mut threads, mut buffer_bytes) = (0u64, 0u64);
-        for group in &blocks.groups {
+        for (index, group) in blocks.groups.iter().enumerate() {
+            if blocks.groups[..index].iter().any(|g| g.name == group.name) {
+                let (name, group) = (&blocks.name, &group.name);
+                let text = format!("'{name}': two groups are called '{group}'");
+                return Err(Error::Workload(text));
+            }
             let fault = self.fault_of_place(group).or_else(|| self.fault_of(group));
             if let Some(text) = fault {
                 let (name, group) = (&blocks.name, &group.name);
@@ -204,6 +216,7 @@ impl Checks<'_> {
             .or_else(|| fault_of_shares(group))
             .or_else(|| fault_of_offsets(&group.offsets))
             .or_else(|| fault_of_pace(&group.pace))
+            .or_else(|| fault_of_work(group.work))
     }
 
     fn fault_of_alignment(&self, group: &Group) -> Option<String> {
@@ -295,6 +308,26 @@ fn fault_of_offsets(offsets: &Offsets) -> Option<String> {
             Some("runs and strides must be longer than 0".into())
         }
         _ => None,
+    }
+}
+
+fn fault_of_work(work: Work) -> Option<String> {
+    matches!(work, Work::Each(0) | Work::Together(0))
+        .then(|| "its work is 0 turns: give at least 1, or a time".into())
+}
+
+/// What has begun only when everything is over would be missing without a word.
+///
+/// # Errors
+/// Names the first group whose delay is not shorter than `length`.
+pub(crate) fn check_delays(blocks: &Blocks, length: Nanos) -> Result<(), Error> {
+    match blocks.groups.iter().find(|group| group.delay >= length) {
+        None => Ok(()),
+        Some(group) => Err(Error::Workload(format!(
+            "'{}', group '{}': it begins after {}, and all ends after {length}; give more time or a \
+             shorter delay",
+            blocks.name, group.name, group.delay
+        ))),
     }
 }
 

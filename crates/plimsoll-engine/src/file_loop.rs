@@ -9,6 +9,7 @@
 mod check;
 mod each;
 mod play;
+mod signals;
 mod thread;
 
 use std::cmp::Reverse;
@@ -150,8 +151,11 @@ impl FileLoopSource {
         is_last.then(|| self.give(slot, thread, request))
     }
 
-    /// The time is up.
+    /// The time is up. What is made durable at the end is what has been done by then.
     fn end(&mut self, slot: u32) -> Next {
+        if self.in_flight > 0 {
+            return Next::Wait;
+        }
         for thread in 0..saturating_u32(self.threads.len() as u64) {
             if let Some(next) = self.leave(slot, thread) {
                 return next;

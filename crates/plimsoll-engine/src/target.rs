@@ -18,9 +18,6 @@ use crate::source::scramble;
 use crate::sys::sync_range::sync_file_range;
 use crate::trees::Trees;
 
-/// The smallest block of direct I/O anywhere.
-const DIRECT_BYTES: usize = 512;
-
 /// What requests act on.
 #[derive(Debug)]
 pub enum Target {
@@ -41,29 +38,32 @@ pub struct Tree {
     open: Vec<(u32, OwnedFd)>,
     /// Added to every open.
     flags: OFlags,
+    /// What direct I/O needs, in bytes; `None`: through the page cache.
+    direct_align: Option<u32>,
     /// The path of the file in use.
     path: String,
 }
 
 impl Target {
-    /// The files of `trees` in the directory `path`, opened with `O_DIRECT` when `direct` and with
-    /// `O_SYNC` when `sync`.
+    /// The files of `trees` in the directory `path`, opened with `O_DIRECT` when
+    /// `direct_align` says what that needs, in bytes, and with `O_SYNC` when `sync`.
     ///
     /// # Errors
     /// When the directory cannot be opened.
     pub fn tree(
         path: &Path,
         trees: Arc<Trees>,
-        (direct, sync): (bool, bool),
+        (direct_align, sync): (Option<u32>, bool),
     ) -> Result<Self, Error> {
         let mut flags = OFlags::CLOEXEC;
-        flags.set(OFlags::DIRECT, direct);
+        flags.set(OFlags::DIRECT, direct_align.is_some());
         flags.set(OFlags::SYNC, sync);
         Ok(Target::Tree(Tree {
             directory: open_directory(path)?,
             trees,
             open: Vec::new(),
             flags,
+            direct_align,
             path: String::new(),
         }))
     }
@@ -132,7 +132,7 @@ fn on_file(file: &OwnedFd, request: &Request, buffer: &mut [u8]) -> Result<u64, 
             Ok(rustix::io::write(file, &buffer[..len])? as u64)
         }
         Kind::Fsync => rustix::fs::fsync(file).map(|()| 0),
-        Kind::ReadWhole => read_whole(file, buffer, len, false),
+        Kind::ReadWhole => read_whole(file, buffer, len, None),
         Kind::Fdatasync => rustix::fs::fdatasync(file).map(|()| 0),
         Kind::SyncRange => {
             sync_file_range(file, request.offset, u64::from(request.len)).map(|()| 0)
@@ -154,14 +154,21 @@ fn on_file(file: &OwnedFd, request: &Request, buffer: &mut [u8]) -> Result<u64, 
 /// Reads to the end, the empty read included: that is how a program learns where the end is.
 /// Around the page cache a read that ends inside a block is the last one, because none may begin
 /// there.
-fn read_whole(file: &OwnedFd, piece: &mut [u8], len: usize, direct: bool) -> Result<u64, Errno> {
+fn read_whole(
+    file: &OwnedFd,
+    piece: &mut [u8],
+    len: usize,
+    direct_align: Option<u32>,
+) -> Result<u64, Errno> {
+    let ends_inside =
+        |moved: u64| direct_align.is_some_and(|align| !moved.is_multiple_of(align.into()));
     let mut offset = 0;
     // Ends at the end of the file; nobody appends faster than this reads without end, since the
     // threads of a loop append at most once per turn.
     loop {
-        let moved = rustix::io::pread(file, &mut piece[..len], offset)?;
-        offset += moved as u64;
-        if moved == 0 || direct && !moved.is_multiple_of(DIRECT_BYTES) {
+        let moved = rustix::io::pread(file, &mut piece[..len], offset)? as u64;
+        offset += moved;
+        if moved == 0 || ends_inside(moved) {
             return Ok(offset);
         }
     }
@@ -214,20 +221,19 @@ impl Tree {
 
     fn on_open_file(&self, request: &Request, buffer: &mut [u8]) -> Result<u64, Errno> {
         let file = &self.open[self.place(request.file)?].1;
-        let direct = self.flags.contains(OFlags::DIRECT);
-        match request.kind {
-            Kind::WriteWhole => {
+        match (request.kind, self.direct_align) {
+            (Kind::WriteWhole, _) => {
                 let size_bytes = self.trees.designated_bytes(request.file);
                 write_whole(file, &mut buffer[..request.len as usize], size_bytes)
             }
-            Kind::Read if direct => {
+            (Kind::Read, Some(align)) => {
                 // Up to the end of a file that does not end on a block.
-                let len = (request.len as usize).next_multiple_of(DIRECT_BYTES);
+                let len = (request.len as usize).next_multiple_of(align as usize);
                 let room = len.min(buffer.len());
                 let moved = rustix::io::pread(file, &mut buffer[..room], request.offset)? as u64;
                 Ok(moved.min(u64::from(request.len)))
             }
-            Kind::ReadWhole if direct => read_whole(file, buffer, request.len as usize, true),
+            (Kind::ReadWhole, align) => read_whole(file, buffer, request.len as usize, align),
             _ => on_file(file, request, buffer),
         }
     }

@@ -427,7 +427,8 @@ mod tests {
     #[test]
     fn the_asked_group_is_traced_and_those_who_share_its_work_take_theirs() {
         let mut two = blocks(|group| group.work = Work::Each(1));
-        two.groups.extend(blocks(|_| ()).groups);
+        two.groups
+            .extend(blocks(|group| group.name = "others".into()).groups);
         for (work, workers, ops) in [
             (Work::Together(12), 3, 8),
             (Work::Each(4), 3, 8),

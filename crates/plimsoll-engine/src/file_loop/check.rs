@@ -9,6 +9,7 @@ use plimsoll_core::workload::files::{
     FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree,
 };
 
+use super::signals::stuck;
 use crate::error::Error;
 
 /// Limits of a loop that may come from a file written by hand: beyond them the generator, not the
@@ -23,19 +24,17 @@ const SIGNALS_MAX: u32 = 16;
 const REPEAT_MAX: u32 = 1_000_000;
 /// Here all files have the same size to a thousandth.
 const SHAPE_MAX: f64 = 1e6;
-/// Direct I/O is done in multiples of this many bytes everywhere.
-const DIRECT_BYTES: u64 = 512;
-
 /// Checks that the lists of a loop make sense: they name operations on an open file only where one
-/// is open, end with none open, and fit the sets.
+/// is open, end with none open, and fit the sets. Where they bypass the page cache, their sizes must
+/// be multiples of `align` bytes.
 ///
 /// # Errors
 /// A sentence about the first thing that does not fit.
-pub fn check(files: &FileLoop) -> Result<(), Error> {
-    found_in(files).map_err(|what| Error::Workload(format!("'{}': {what}", files.name)))
+pub fn check(files: &FileLoop, align: u32) -> Result<(), Error> {
+    found_in(files, align).map_err(|what| Error::Workload(format!("'{}': {what}", files.name)))
 }
 
-fn found_in(files: &FileLoop) -> Result<(), String> {
+fn found_in(files: &FileLoop, align: u32) -> Result<(), String> {
     if files.threads() == 0 || files.sets.is_empty() {
         return Err("it needs a thread, an operation and a file".into());
     }
@@ -74,8 +73,15 @@ fn found_in(files: &FileLoop) -> Result<(), String> {
             size(BUFFERS_MAX as f64)
         ));
     }
-    for group in &files.groups {
-        check_group(files, group).map_err(|what| format!("group '{}': {what}", group.name))?;
+    for (index, group) in files.groups.iter().enumerate() {
+        let name = &group.name;
+        if files.groups[..index]
+            .iter()
+            .any(|other| other.name == *name)
+        {
+            return Err(format!("two groups are called '{name}'"));
+        }
+        check_group(files, group, align).map_err(|what| format!("group '{name}': {what}"))?;
     }
     check_signals(files)
 }
@@ -113,7 +119,7 @@ fn check_set(set: &FileSet) -> Result<(), String> {
     }
 }
 
-fn check_group(files: &FileLoop, group: &LoopGroup) -> Result<(), String> {
+fn check_group(files: &FileLoop, group: &LoopGroup, align: u32) -> Result<(), String> {
     if !group.ops.iter().any(|op| op.op.is_operation()) {
         return Err("it needs a thread, an operation and a file".into());
     }
@@ -121,7 +127,7 @@ fn check_group(files: &FileLoop, group: &LoopGroup) -> Result<(), String> {
     let mut open: BTreeMap<u32, u32> = BTreeMap::new();
     for (index, op) in group.ops.iter().enumerate() {
         let place = index + 1;
-        check_op(files, group, op).map_err(|what| format!("operation {place} {what}"))?;
+        check_op(files, group, op, align).map_err(|what| format!("operation {place} {what}"))?;
         let step = step(&mut open, op, files);
         step.map_err(|what| format!("operation {place} {what}"))?;
     }
@@ -163,7 +169,7 @@ fn step(open: &mut BTreeMap<u32, u32>, op: &LoopOp, files: &FileLoop) -> Result<
     Ok(())
 }
 
-fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp) -> Result<(), String> {
+fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp, align: u32) -> Result<(), String> {
     let Some(set) = files.sets.get(op.set as usize) else {
         return Err(format!("names set {}, which there is not", op.set));
     };
@@ -194,7 +200,7 @@ fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp) -> Result<(), Stri
         return Err("moves no bytes".into());
     }
     if group.direct && moves {
-        let whole = |bytes: u64| bytes.is_multiple_of(DIRECT_BYTES);
+        let whole = |bytes: u64| bytes.is_multiple_of(align.into());
         let blocks = match op.op {
             FileOp::AppendRandom { .. } => false,
             FileOp::WriteWhole { .. } => set.sizes == Sizes::Constant && whole(set.mean_bytes),
@@ -202,7 +208,8 @@ fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp) -> Result<(), Stri
         };
         if !blocks || !whole(u64::from(bytes)) {
             return Err(format!(
-                "cannot bypass the page cache: its sizes are not multiples of {DIRECT_BYTES} bytes"
+                "cannot bypass the page cache: its sizes are not multiples of {align} bytes, which direct \
+                 I/O needs here"
             ));
         }
     }
@@ -228,7 +235,13 @@ fn check_signals(files: &FileLoop) -> Result<(), String> {
             ));
         }
     }
-    Ok(())
+    match stuck(files) {
+        None => Ok(()),
+        Some(signal) => Err(format!(
+            "its threads would wait for signal {signal} without end: some thread must give it that \
+             does not wait itself"
+        )),
+    }
 }
 
 /// The largest buffer an operation of the group needs.
@@ -273,8 +286,20 @@ mod tests {
                 ],
                 "nobody gives signal 0",
             ),
+            (
+                &[
+                    FileOp::Stat,
+                    FileOp::Await {
+                        signal: 0,
+                        posts: 1,
+                        ahead: 1,
+                    },
+                    FileOp::Post { signal: 0 },
+                ],
+                "wait for signal 0 without end",
+            ),
         ] {
-            let error = check(&files(10, ops(list))).unwrap_err().to_string();
+            let error = check(&files(10, ops(list)), 512).unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");
         }
     }
@@ -287,7 +312,7 @@ mod tests {
             change(&mut op);
             files(1_000, vec![op])
         };
-        assert!(check(&on(&|_| {})).is_ok());
+        assert!(check(&on(&|_| {}), 512).is_ok());
         for (loop_, expect) in [
             (on(&|op| op.set = 1), "names set 1"),
             (on(&|op| op.fd = 64), "0 to 63"),
@@ -304,7 +329,7 @@ mod tests {
                 "moves no bytes",
             ),
         ] {
-            let error = check(&loop_).unwrap_err().to_string();
+            let error = check(&loop_, 512).unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");
         }
     }
@@ -314,13 +339,17 @@ mod tests {
         let with = |change: &dyn Fn(&mut FileLoop)| {
             let mut files = files(10, ops(&[FileOp::Stat]));
             change(&mut files);
-            check(&files)
+            check(&files, 512)
         };
         assert!(with(&|_| {}).is_ok());
         let random = |width, shape| Tree::Random { width, shape };
         for (result, expect) in [
             (with(&|f| f.sets[0].name = "../x".into()), "'../x'"),
             (with(&|f| f.sets.push(f.sets[0].clone())), "two sets"),
+            (
+                with(&|f| f.groups.push(f.groups[0].clone())),
+                "two groups are called 'group'",
+            ),
             (with(&|f| f.sets[0].tree = Tree::Even(0)), "directories"),
             (with(&|f| f.sets[0].tree = random(1.0, 0.0)), "width"),
             (with(&|f| f.sets[0].tree = random(f64::NAN, 0.0)), "width"),
@@ -334,12 +363,21 @@ mod tests {
 
     #[test]
     fn direct_operations_need_whole_blocks() {
-        let direct = |op| {
+        let on = |op, align| {
             let mut files = files(10, ops(&[FileOp::Create, op, FileOp::Close]));
             files.groups[0].direct = true;
-            check(&files)
+            check(&files, align)
         };
-        assert!(direct(FileOp::Append { bytes: 4096 }).is_ok());
+        let direct = |op| on(op, 512);
+        for (bytes, align, is_ok) in [
+            (4096, 512, true),
+            (512, 512, true),
+            (512, 4096, false),
+            (4096, 4096, true),
+        ] {
+            let checked = on(FileOp::Append { bytes }, align);
+            assert_eq!(checked.is_ok(), is_ok, "{bytes} {align}");
+        }
         for op in [
             FileOp::Append { bytes: 100 },
             FileOp::AppendRandom { bytes: 4096 },

@@ -16,7 +16,7 @@ pub(super) enum Share {
 }
 
 /// Where part `which` of `parts` equal parts of `count` begins and ends.
-fn bounds(count: u64, (which, parts): (u32, u32)) -> (u64, u64) {
+pub(super) fn bounds(count: u64, (which, parts): (u32, u32)) -> (u64, u64) {
     let edge = |part: u32| {
         // No overflow: a product of two 32-bit numbers.
         count * u64::from(part) / u64::from(parts.max(1))

@@ -71,8 +71,8 @@ impl Play {
         ))
     }
 
-    /// The files in `directory` as `thread` sees them. `may_be_direct`: whether direct I/O is
-    /// possible there.
+    /// The files in `directory` as `thread` sees them. `direct_align`: what direct I/O needs there,
+    /// in bytes; `None`: it is not possible.
     ///
     /// # Errors
     /// When the directory cannot be opened.
@@ -80,10 +80,10 @@ impl Play {
         &self,
         thread: u32,
         directory: &Path,
-        may_be_direct: bool,
+        direct_align: Option<u32>,
     ) -> Result<Target, Error> {
         let group = self.group(thread).1;
-        let flags = (group.direct && may_be_direct, group.sync);
+        let flags = (direct_align.filter(|_| group.direct), group.sync);
         Target::tree(directory, Arc::clone(&self.trees), flags)
     }
 
@@ -179,6 +179,22 @@ struct Waiter {
 }
 
 impl Signal {
+    /// Whether it may be posted now.
+    pub(super) fn has_room(&self) -> bool {
+        !self.waiters.iter().any(|waiter| self.is_far(waiter))
+    }
+
+    /// Whether this thread is so far behind that posters wait for it.
+    pub(super) fn is_held_by(&self, thread: u32) -> bool {
+        self.waiter(thread)
+            .is_some_and(|waiter| self.is_far(waiter))
+    }
+
+    fn is_far(&self, waiter: &Waiter) -> bool {
+        let asked = waiter.asked.load(Ordering::Acquire);
+        self.posted.load(Ordering::Acquire) >= asked + waiter.ahead
+    }
+
     /// Posts once; whether there was room for it.
     pub(super) fn post(&self) -> bool {
         let room = |posted: u64| {
@@ -212,7 +228,8 @@ impl Signal {
     }
 }
 
-fn signals(files: &FileLoop) -> Vec<Signal> {
+/// The signals of a loop. A thread that awaits one in several places waits for it as one.
+pub(super) fn signals(files: &FileLoop) -> Vec<Signal> {
     let mut signals: Vec<Signal> = Vec::new();
     let mut first = 0;
     for group in &files.groups {
@@ -230,8 +247,13 @@ fn signals(files: &FileLoop) -> Vec<Signal> {
                     asked: AtomicU64::new(0),
                     ahead: u64::from(ahead),
                 };
-                let threads = first..first + group.threads;
-                signals[place].waiters.extend(threads.map(waiter));
+                for thread in first..first + group.threads {
+                    let waiters = &mut signals[place].waiters;
+                    match waiters.iter_mut().find(|known| known.thread == thread) {
+                        Some(known) => known.ahead = known.ahead.max(ahead.into()),
+                        None => waiters.push(waiter(thread)),
+                    }
+                }
             }
         }
         first += group.threads;

@@ -45,7 +45,7 @@ struct Stage {
 
 impl Stage {
     fn new(files: &FileLoop) -> Self {
-        check(files).unwrap();
+        check(files, 512).unwrap();
         let trees = Arc::new(Trees::new(files, Seed(1), &mut Known::new()));
         let play = Arc::new(Play::new(files, Arc::clone(&trees)));
         let all = (0, files.threads());
@@ -98,8 +98,8 @@ fn one_thread(entries: u32, ops: Vec<LoopOp>) -> FileLoop {
     files
 }
 
-#[test]
-fn deleting_a_file_that_is_open_elsewhere_is_left_out_and_not_counted() {
+/// Two threads that have opened the one file and synced nothing yet; the first is next.
+fn both_open() -> Stage {
     let list = [FileOp::Open, FileOp::Fsync, FileOp::Close, FileOp::Delete];
     let mut stage = Stage::of(ops(&list), 1);
     let open = stage.request(0);
@@ -108,32 +108,55 @@ fn deleting_a_file_that_is_open_elsewhere_is_left_out_and_not_counted() {
     stage.end(0, open, Ok(0));
     let open = stage.request(0);
     assert_eq!(open.kind, Kind::Open, "the other thread was waiting");
-    let fsync = stage.source.next(stage.now, 1).unwrap();
-    let Next::Request(fsync) = fsync else {
-        panic!("{fsync:?}")
-    };
+    let fsync = stage.request(1);
+    assert_eq!(fsync.kind, Kind::Fsync);
     stage.end(0, open, Ok(0));
-    assert_eq!(stage.set().open_count(0), 2);
     stage.end(1, fsync, Ok(0));
-    let mut seen = Vec::new();
-    for _ in 0..40 {
-        let request = stage.done();
-        seen.push(request.kind);
-        if request.kind == Kind::Delete {
-            break;
-        }
-    }
-    // A delete is done only when the other thread does not have the file open.
-    let opens = seen.iter().filter(|kind| **kind == Kind::Open).count();
-    let closes = seen.iter().filter(|kind| **kind == Kind::Close).count();
-    if seen.last() == Some(&Kind::Delete) {
-        assert_eq!(closes, opens + 2, "{seen:?}");
-    } else {
+    assert_eq!(stage.set().open_count(0), 2);
+    stage
+}
+
+#[test]
+fn deleting_a_file_that_is_open_elsewhere_is_left_out_and_not_counted() {
+    let mut stage = both_open();
+    let held = stage.request(0);
+    assert_eq!(held.kind, Kind::Fsync, "of the second thread");
+    for expect in [Kind::Close, Kind::Open] {
+        let request = stage.request(1);
+        assert_eq!(request.kind, expect, "the delete between them is left out");
+        stage.end(1, request, Ok(0));
         assert!(stage.set().exists(0));
     }
+    stage.end(0, held, Ok(0));
+    // Now both close it before one of them is at its delete.
+    let expect = [Kind::Fsync, Kind::Close, Kind::Close, Kind::Delete];
+    assert_eq!(stage.kinds(4), expect);
+    assert!(!stage.set().exists(0));
+}
+
+#[test]
+fn a_source_takes_its_open_files_with_it() {
+    let stage = both_open();
     drop(stage.source);
-    let open = stage.trees.set(0).open_count(0);
-    assert_eq!(open, 0, "a source takes its open files with it");
+    assert_eq!(stage.trees.set(0).open_count(0), 0);
+}
+
+#[test]
+fn what_is_in_flight_when_the_time_is_up_ends_before_everything_is_synced() {
+    let mut files = files(9, ops(&[FileOp::Stat]));
+    files.sync_at_end = true;
+    let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
+    let play = Arc::new(Play::new(&files, Arc::clone(&trees)));
+    let source = play.source((0, 2), Nanos(100), None, Seed(1)).unwrap();
+    let now = Nanos(5);
+    let mut stage = Stage { source, trees, now };
+    let stats = [stage.request(0), stage.request(1)];
+    stage.now = Nanos(200);
+    stage.end(0, stats[0], Ok(0));
+    assert_eq!(stage.source.next(stage.now, 0).unwrap(), Next::Wait);
+    stage.end(1, stats[1], Ok(0));
+    assert_eq!(stage.kinds(1), [Kind::SyncAll]);
+    assert_eq!(stage.source.next(stage.now, 0).unwrap(), Next::End);
 }
 
 #[test]
