@@ -13,7 +13,7 @@ use plimsoll_core::offsets::Region as Bounds;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Blocks;
-use plimsoll_core::workload::blocks::{Arrival, Group, Pace, Region, Work};
+use plimsoll_core::workload::blocks::{Arrival, Group, Pace, Region, Traced, Work};
 
 pub(crate) use merge::Merged;
 pub(crate) use source::BlockSource;
@@ -25,6 +25,9 @@ pub(crate) struct Common {
     stonewall: Option<AtomicBool>,
     /// Turns given out, by group: for work that is shared.
     tickets: Vec<AtomicU64>,
+    /// Operations of traces in the order of their times, by group: they may be many, and each
+    /// worker takes every so many.
+    traces: Vec<Arc<[Traced]>>,
 }
 
 impl Common {
@@ -33,13 +36,36 @@ impl Common {
         Arc::new(Common {
             stonewall: stonewall.then(AtomicBool::default),
             tickets: blocks.groups.iter().map(|_| AtomicU64::new(0)).collect(),
+            traces: blocks.groups.iter().map(in_order).collect(),
         })
+    }
+
+    /// The trace of a group; empty where it has none.
+    fn trace(&self, group: usize) -> Arc<[Traced]> {
+        Arc::clone(&self.traces[group])
     }
 
     /// Whether a worker has done its work, and that stops the counting.
     fn is_walled(&self) -> bool {
         let wall = self.stonewall.as_ref();
         wall.is_some_and(|wall| wall.load(Ordering::Relaxed))
+    }
+}
+
+/// The operations of a group's trace in the order of their times.
+fn in_order(group: &Group) -> Arc<[Traced]> {
+    let mut ops: Arc<[Traced]> = traced(group).into();
+    // There is one owner yet.
+    if let Some(ops) = Arc::get_mut(&mut ops) {
+        ops.sort_by_key(|op| op.at);
+    }
+    ops
+}
+
+fn traced(group: &Group) -> &[Traced] {
+    match &group.pace {
+        Pace::Open(Arrival::Trace(traced)) => traced,
+        _ => &[],
     }
 }
 
@@ -85,11 +111,7 @@ pub(crate) fn posts<'a>(
 /// The largest operation of a group.
 pub(crate) fn len_max(group: &Group) -> u32 {
     let of_mix = group.mix.iter().map(|turn| turn.bytes);
-    let traced: &[_] = match &group.pace {
-        Pace::Open(Arrival::Trace(traced)) => traced,
-        _ => &[],
-    };
-    let of_trace = traced.iter().map(|op| op.bytes);
+    let of_trace = traced(group).iter().map(|op| op.bytes);
     of_mix.chain(of_trace).max().unwrap_or(0)
 }
 

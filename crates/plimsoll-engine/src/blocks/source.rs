@@ -5,7 +5,7 @@
 //! sync that follows every so many writes, come next in the slot and are meant to start when the
 //! operation before them ended. After the last turn has ended come the finishing operations, one
 //! at a time; after them, where another worker's end stopped the counting, the rest of the work,
-//! uncounted.
+//! uncounted, and again the sync if there is one among the finishing operations.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -74,8 +74,10 @@ enum Pacing {
         head: Option<Nanos>,
     },
     Trace {
-        ops: Vec<Traced>,
+        ops: Arc<[Traced]>,
         next: usize,
+        /// From one operation of this worker to its next.
+        step: usize,
         delay: Nanos,
     },
 }
@@ -123,6 +125,8 @@ enum Stage {
     },
     /// What is left of the work after another worker's end.
     Uncounted,
+    /// The sync of that is in flight.
+    UncountedSync,
     Done,
 }
 
@@ -174,7 +178,7 @@ impl BlockSource {
             rng: Rng::new(mine("random")),
             mix: Mix::new(&group.mix),
             draw,
-            pace: Pacing::new(&group.pace, who, group.delay, slots, mine("pace")),
+            pace: Pacing::new(post, slots, mine("pace")),
             contents: Contents::new(&group.content, read_into, mine("contents"), ours),
             slots: vec![slot; slots as usize],
             work: Remaining {
@@ -319,6 +323,14 @@ impl BlockSource {
                 self.stage = Stage::Uncounted;
                 Next::Until(Nanos(0))
             }
+            Stage::Uncounted if self.finish.contains(&Finish::Fsync) => {
+                self.stage = Stage::UncountedSync;
+                let state = &mut self.slots[slot as usize];
+                (state.offset, state.bytes) = (0, 0);
+                let at = state.free_since;
+                Next::Request(self.request(Kind::Fsync, slot, at))
+            }
+            Stage::UncountedSync => Next::Wait,
             _ => {
                 self.stage = Stage::Done;
                 Next::End
@@ -331,6 +343,12 @@ impl BlockSource {
         self.work.common.is_walled() && self.work.turns > 0 && self.work.turns < u64::MAX
     }
 
+    /// Whether what ends now is measured.
+    #[inline]
+    fn counts(&self) -> bool {
+        !matches!(self.stage, Stage::Uncounted | Stage::UncountedSync)
+    }
+
     fn count_end(&mut self, sample: &Sample) {
         if sample.request.intended_at >= self.warmup {
             self.result.ended = sample.completed_at;
@@ -339,7 +357,7 @@ impl BlockSource {
 
     #[inline]
     fn count(&mut self, sample: &Sample) {
-        if self.stage == Stage::Uncounted || sample.request.intended_at < self.warmup {
+        if !self.counts() || sample.request.intended_at < self.warmup {
             return;
         }
         self.result.ended = sample.completed_at;
@@ -424,24 +442,22 @@ enum Due {
 }
 
 impl Pacing {
-    fn new(pace: &Pace, who: (u32, u32), delay: Nanos, slots: u32, seed: Seed) -> Self {
-        match pace {
+    fn new(post: &Post<'_>, slots: u32, seed: Seed) -> Self {
+        let who = (post.worker, post.group.workers);
+        let delay = post.group.delay;
+        match &post.group.pace {
             Pace::Closed { think, .. } if *think == Nanos(0) => Pacing::AtOnce,
             Pace::Closed { think, every } => Pacing::Thinking {
                 think: *think,
                 every: (*every).max(1),
                 ready: (0..slots).map(|_| Reverse((delay, 0))).collect(),
             },
-            Pace::Open(Arrival::Trace(ops)) => {
-                let (worker, workers) = (who.0 as usize, who.1.max(1) as usize);
-                let mut ops = ops.clone();
-                ops.sort_by_key(|op| op.at);
-                Pacing::Trace {
-                    ops: ops.into_iter().skip(worker).step_by(workers).collect(),
-                    next: 0,
-                    delay,
-                }
-            }
+            Pace::Open(Arrival::Trace(_)) => Pacing::Trace {
+                ops: post.common.trace(post.group_number),
+                next: who.0 as usize,
+                step: who.1.max(1) as usize,
+                delay,
+            },
             Pace::Open(arrival) => Pacing::Open {
                 instants: Instants::new(arrival, who, Rng::new(seed)),
                 delay,
@@ -489,7 +505,9 @@ impl Pacing {
                 }
                 head.map_or(Due::Never, until)
             }
-            Pacing::Trace { ops, next, delay } => match ops.get(*next) {
+            Pacing::Trace {
+                ops, next, delay, ..
+            } => match ops.get(*next) {
                 None => Due::Never,
                 Some(op) => match until(op.at + *delay) {
                     Due::At(at) => Due::Op(at, *op),
@@ -510,8 +528,8 @@ impl Pacing {
                 *head = None;
                 None
             }
-            Pacing::Trace { next, .. } => {
-                *next += 1;
+            Pacing::Trace { next, step, .. } => {
+                *next += *step;
                 None
             }
         }
@@ -558,7 +576,7 @@ impl Source for BlockSource {
 
     #[inline]
     fn is_counted(&self, _slot: u32) -> bool {
-        self.stage != Stage::Uncounted
+        self.counts()
     }
 
     #[inline]
@@ -570,13 +588,19 @@ impl Source for BlockSource {
     fn completed(&mut self, slot: u32, sample: &Sample) {
         let state = &mut self.slots[slot as usize];
         state.free_since = sample.completed_at;
-        if let Stage::Finishing { next, .. } = self.stage {
-            self.stage = Stage::Finishing {
-                next: next + 1,
-                in_flight: false,
-            };
-            self.count_end(sample);
-            return;
+        match self.stage {
+            Stage::Finishing { next, .. } => {
+                self.stage = Stage::Finishing {
+                    next: next + 1,
+                    in_flight: false,
+                };
+                return self.count_end(sample);
+            }
+            Stage::UncountedSync => {
+                self.stage = Stage::Done;
+                return;
+            }
+            Stage::Turns | Stage::Uncounted | Stage::Done => {}
         }
         let kind = sample.request.kind;
         if state.then == Then::Write {
@@ -607,7 +631,7 @@ impl Source for BlockSource {
     }
 
     fn given_up(&mut self, _slot: u32, sample: &Sample) {
-        if self.stage != Stage::Uncounted {
+        if self.counts() {
             self.count_end(sample);
         }
     }

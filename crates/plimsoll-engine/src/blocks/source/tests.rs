@@ -290,14 +290,63 @@ fn behind_the_stonewall_the_rest_is_done_uncounted() {
     assert_eq!(play(&mut slow, &mut now, 20).len(), 20);
     assert_eq!(play(&mut fast, &mut Nanos(0), 1_000).len(), 65);
     let rest = play(&mut slow, &mut now, 1_000);
-    assert_eq!(rest.len(), 1 + 44);
+    assert_eq!(rest.len(), 1 + 44 + 1);
     assert_eq!((rest[0].0.kind, rest[0].1), (Kind::Fsync, true));
-    assert!(rest[1..].iter().all(|(r, counted)| {
+    assert_eq!((rest[45].0.kind, rest[45].1), (Kind::Fsync, false));
+    assert!(rest[1..45].iter().all(|(r, counted)| {
         r.kind == Kind::Write && !counted && r.offset >= 20 * u64::from(KIB4)
     }));
     assert_eq!(slow.result().ops, 20);
     assert_eq!(slow.result().ended, Nanos(210));
     assert_eq!(fast.result().ops, 64);
+}
+
+#[test]
+fn the_rest_behind_the_stonewall_is_synced_only_where_that_was_asked_for() {
+    let group = group(|g| {
+        g.workers = 2;
+        g.depth = 2;
+        g.extent.shared = false;
+        g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
+        g.finish = vec![Finish::Close];
+    });
+    let mut sources = sources(&group, true);
+    let (mut slow, mut fast) = (sources.remove(1), sources.remove(0));
+    let mut now = Nanos(0);
+    play(&mut slow, &mut now, 20);
+    play(&mut fast, &mut Nanos(0), 1_000);
+    let rest = kinds(&play(&mut slow, &mut now, 1_000));
+    assert_eq!(rest.len(), 1 + 44, "{rest:?}");
+    assert_eq!(rest[0], Kind::Close);
+    assert!(rest[1..].iter().all(|kind| *kind == Kind::Write));
+}
+
+#[test]
+fn the_workers_of_a_group_share_one_trace() {
+    let op = |at| Traced {
+        at: Nanos(at),
+        kind: Kind::Read,
+        offset: 0,
+        bytes: 512,
+    };
+    let group = group(|g| {
+        g.workers = 3;
+        g.work = Work::Time;
+        g.pace = Pace::Open(Arrival::Trace((0..100).rev().map(op).collect()));
+    });
+    let sources = sources(&group, false);
+    let ops = |source: &BlockSource| match &source.pace {
+        Pacing::Trace { ops, .. } => ops.as_ptr(),
+        other => panic!("{other:?}"),
+    };
+    assert!(sources.iter().all(|s| ops(s) == ops(&sources[0])));
+    let mut all: Vec<u64> = Vec::new();
+    for mut source in sources {
+        let done = play(&mut source, &mut Nanos(0), 1_000);
+        all.extend(done.iter().map(|(r, _)| r.intended_at.0));
+    }
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..100));
 }
 
 #[test]
