@@ -28,6 +28,8 @@ pub(crate) struct Played {
     /// Time of all commands that were measured. The sum over phases would be more where a program
     /// tells of several that ran side by side, such as both directions of a fio job.
     pub(crate) wall: Nanos,
+    /// What the readers of their outputs remarked, such as phases that were too short to be told.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Runs all commands of a workload and gives the results of its phases.
@@ -121,7 +123,12 @@ impl Bench<'_> {
         for command in &commands.phases {
             let timed = self.time(command, self.stop)?;
             played.wall = played.wall + Nanos(nanos(timed.wall));
-            let mut phases = phases(command, &timed)?;
+            let (mut phases, notes) = phases(command, &timed)?;
+            let of_command = |note: String| match commands.phases.len() {
+                1 => note,
+                _ => format!("{}: {note}", command.name),
+            };
+            played.notes.extend(notes.into_iter().map(of_command));
             if commands.phases.len() > 1 && Format::of(command.output).is_some() {
                 for phase in &mut phases {
                     phase.name = format!("{}: {}", command.name, phase.name);
@@ -199,12 +206,12 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a command gave: what its output tells, or else its time.
-fn phases(command: &Command, timed: &Timed) -> Result<Vec<PhaseResult>, Failure> {
+/// What a command gave: what its output tells, with the remarks of its reader, or else its time.
+fn phases(command: &Command, timed: &Timed) -> Result<(Vec<PhaseResult>, Vec<String>), Failure> {
     if let Some(format) = Format::of(command.output) {
         let readings = originals::read(format, &timed.output).map_err(failed(Code::Failed))?;
         return match <[_; 1]>::try_from(readings) {
-            Ok([reading]) => Ok(reading.phases),
+            Ok([reading]) => Ok((reading.phases, reading.notes)),
             Err(many) => Err(Failure::new(
                 Code::Failed,
                 format!(
@@ -238,7 +245,7 @@ fn phases(command: &Command, timed: &Timed) -> Result<Vec<PhaseResult>, Failure>
             )
         }
     };
-    Ok(vec![PhaseResult {
+    let phase = PhaseResult {
         name: command.name.clone(),
         metric,
         value,
@@ -247,7 +254,8 @@ fn phases(command: &Command, timed: &Timed) -> Result<Vec<PhaseResult>, Failure>
         user_cpu_ns: nanos(timed.user),
         system_cpu_ns: nanos(timed.system),
         workers: Vec::new(),
-    }])
+    };
+    Ok((vec![phase], Vec::new()))
 }
 
 #[cfg(test)]
@@ -308,7 +316,9 @@ mod tests {
         let Played {
             phases: results,
             wall,
+            notes,
         } = play(&commands).unwrap();
+        assert!(notes.is_empty(), "{notes:?}");
         assert_eq!(wall, results[0].wall + results[1].wall);
         let told: Vec<_> = results
             .iter()
@@ -322,6 +332,29 @@ mod tests {
         assert_eq!(results[1].stats.bytes(), 1 << 20);
         let per_s = f64::from(1 << 20) / results[1].wall.as_secs_f64();
         assert!((results[1].value / per_s - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_the_reader_of_an_output_remarks_is_kept() {
+        // The line of a bonnie++ whose rewrite and reads were too short to be told.
+        let line = "1.98,2.00a,m,1,7,64M,,8192,5,,,1000,9,+++++,+++,,,+++++,+++,+++++,+++,\
+                    ,,,,,,,,,,,,,,,,,,,,,,,,,,";
+        let mut command = shell("b", &format!("echo '{line}'"), None);
+        command.output = Output::Bonnie;
+        let commands = Commands {
+            name: "c".into(),
+            prepare: Vec::new(),
+            phases: vec![command],
+            finish: Vec::new(),
+            data_bytes: 0,
+        };
+        let Played { phases, notes, .. } = play(&commands).unwrap();
+        let names: Vec<_> = phases.iter().map(|phase| phase.name.as_str()).collect();
+        assert_eq!(names, ["put_block"]);
+        assert!(
+            notes.iter().any(|note| note.contains("rewrite")),
+            "{notes:?}"
+        );
     }
 
     #[test]

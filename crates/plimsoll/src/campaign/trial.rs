@@ -163,8 +163,15 @@ fn run_programs(
     settle(arms.devices(), stop);
     let directory = arms.directory(&trial.arm)?;
     let clock = HostClock::start();
-    let Played { phases, wall } =
-        super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)?;
+    let Played {
+        phases,
+        wall,
+        notes,
+    } = super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)?;
+    for text in notes {
+        let about = format!("{} on {}", trial.workload, trial.arm);
+        listener.event(&RunEvent::Warning(Warning { about, text }));
+    }
     let mut stats = OpStats::default();
     phases.iter().for_each(|phase| stats.merge(&phase.stats));
     let result = TrialResult {
@@ -214,6 +221,15 @@ fn settle(devices: &[String], stop: &AtomicBool) {
     }
 }
 
+/// A model has no warm-up: every second of it is part of the recording. Neither has work that is
+/// done once.
+pub(super) fn warmup(workload: &Workload, settings: &Settings) -> Nanos {
+    if matches!(workload, Workload::Model(_)) || workload.ends_by_itself() {
+        return Nanos(0);
+    }
+    settings.warmup
+}
+
 fn measure(
     prepared: &mut Prepared,
     trial: &TrialId,
@@ -222,16 +238,9 @@ fn measure(
     stop: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, Failure> {
-    let play = matches!(entry.workload, Workload::Model(_));
     let options = RunOptions {
         length: entry.length,
-        // A model has no warm-up: every second of it is part of the recording. Neither has work
-        // that is done once.
-        warmup: if play || entry.workload.ends_by_itself() {
-            Nanos(0)
-        } else {
-            settings.warmup
-        },
+        warmup: warmup(&entry.workload, settings),
         depth_max: DEPTH_MAX,
         seed: block_seed(settings.seed, trial.block),
         data_check: settings.data_check,
