@@ -53,7 +53,7 @@ pub use choice::EngineChoice;
 pub use error::Error;
 pub use issues::{Issue, trace_issues};
 pub use prepare::{Place, Prepared, prepare};
-pub use run::{Outcome, RunOptions};
+pub use run::{Outcome, RunOptions, check};
 pub use sim::{Law, SimDisk};
 pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{

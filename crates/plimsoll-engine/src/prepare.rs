@@ -86,7 +86,7 @@ pub(crate) struct Device {
 }
 
 impl Ground {
-    fn of(place: Place<'_>) -> Result<Self, Error> {
+    pub(crate) fn of(place: Place<'_>) -> Result<Self, Error> {
         let storage = |directory: Option<&Path>, data, direct_align, device| Ground::Storage {
             directory: directory.map(Path::to_path_buf),
             data,
@@ -117,6 +117,16 @@ impl Ground {
             Place::Nop => Ground::Nop,
             Place::Sim(disk) => Ground::Sim(disk),
         })
+    }
+
+    /// Whether `workload` can be carried out here.
+    pub(crate) fn check(&self, workload: &Workload) -> Result<(), Error> {
+        let align = self.align();
+        let checks = Checks {
+            ground: self,
+            align,
+        };
+        checks.workload(workload)
     }
 
     /// Whether the page cache can be bypassed.
@@ -242,12 +252,7 @@ pub fn prepare(
     stop: &AtomicBool,
 ) -> Result<Prepared, Error> {
     let ground = Ground::of(place)?;
-    let align = ground.align();
-    let checks = Checks {
-        ground: &ground,
-        align,
-    };
-    checks.workload(workload)?;
+    ground.check(workload)?;
     let cells = match (workload, cells) {
         (Workload::Model(_), Some(cells)) => cells.to_vec(),
         (Workload::Model(model), None) => model.play_whole(1.0),

@@ -12,9 +12,10 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 
 use crate::act::{Act, Body};
+use crate::check::check_delays;
 use crate::error::Error;
 use crate::file_loop::Play;
-use crate::prepare::{Ground, Prepared};
+use crate::prepare::{Ground, Place, Prepared};
 use crate::verify::{DataCheck, can_check_data};
 
 /// How to run.
@@ -82,6 +83,42 @@ pub struct Outcome {
     pub data_check: Option<DataCheckResult>,
 }
 
+/// Whether everything that is to begin begins in the time there is.
+fn check_length(workload: &Workload, options: &RunOptions) -> Result<(), Error> {
+    match workload {
+        // The limits of phases were checked with them.
+        Workload::Blocks(blocks) => check_delays(blocks, options.warmup + options.length),
+        _ => Ok(()),
+    }
+}
+
+/// Says whether `workload` can be run in `place` as `options` want it, without doing anything: what
+/// [`prepare`](crate::prepare) and [`Prepared::run`] would refuse. A device is claimed for a moment.
+///
+/// # Errors
+/// The first thing that does not fit, or that the device cannot be claimed.
+pub fn check(place: Place<'_>, workload: &Workload, options: &RunOptions) -> Result<(), Error> {
+    let ground = Ground::of(place)?;
+    ground.check(workload)?;
+    check_options(&ground, workload, options)?;
+    check_length(workload, options)
+}
+
+fn check_options(ground: &Ground, workload: &Workload, options: &RunOptions) -> Result<(), Error> {
+    if options.data_check == DataCheck::Off {
+        return Ok(());
+    }
+    can_check_data(workload)?;
+    if matches!(ground, Ground::Storage { .. }) {
+        return Ok(());
+    }
+    let name = workload.name();
+    Err(Error::Workload(format!(
+        "'{name}': there is nothing to verify where no data are kept; use a directory, a file or a \
+         device"
+    )))
+}
+
 impl Prepared {
     /// Runs the workload. `on_interval` hears of every second of the measured part about when it
     /// ends, from the calling thread, and of the last ones when everything has ended; they add up
@@ -100,7 +137,8 @@ impl Prepared {
         stop: &AtomicBool,
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<Outcome, Error> {
-        self.check_options(options)?;
+        check_options(&self.ground, &self.workload, options)?;
+        check_length(&self.workload, options)?;
         let play;
         let body = match (&self.workload, &self.trees) {
             (Workload::Series(_), _) => return self.run_series(options, stop, on_interval),
@@ -127,20 +165,5 @@ impl Prepared {
             ledgers: None,
         };
         act.run_verified(stop, on_interval)
-    }
-
-    fn check_options(&self, options: &RunOptions) -> Result<(), Error> {
-        if options.data_check == DataCheck::Off {
-            return Ok(());
-        }
-        can_check_data(&self.workload)?;
-        if matches!(self.ground, Ground::Storage { .. }) {
-            return Ok(());
-        }
-        let name = self.workload.name();
-        Err(Error::Workload(format!(
-            "'{name}': there is nothing to verify where no data are kept; use a directory, a file \
-             or a device"
-        )))
     }
 }

@@ -79,6 +79,33 @@ fn ops(outcome: &Outcome, kind: Kind) -> u64 {
 }
 
 #[test]
+fn what_would_never_begin_or_never_end_is_refused_beforehand() {
+    let directory = tempfile::tempdir().unwrap();
+    let second = RunOptions::default().length;
+    let with = |change: &dyn Fn(&mut Group)| blocks(vec![group("a", change)]);
+    let twice = blocks(vec![group("a", |_| {}), group("a", |_| {})]);
+    for (workload, expect) in [
+        (with(&|_| {}), ""),
+        (with(&|g| g.work = Work::Each(0)), "0 turns"),
+        (with(&|g| g.work = Work::Together(0)), "0 turns"),
+        (with(&|g| g.delay = second), "it begins after"),
+        (twice, "two groups are called 'a'"),
+    ] {
+        let place = buffered(directory.path());
+        let checked = plimsoll_engine::check(place, &workload, &RunOptions::default());
+        match checked {
+            Ok(()) => assert_eq!(expect, ""),
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!expect.is_empty() && error.contains(expect), "{error}");
+            }
+        }
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, 0, "a check makes nothing");
+    }
+}
+
+#[test]
 fn groups_work_side_by_side_on_files_of_their_own_and_shared() {
     let directory = tempfile::tempdir().unwrap();
     let write = |kind| vec![Turn::of(kind, 4096)];

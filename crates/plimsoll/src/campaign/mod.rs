@@ -24,7 +24,8 @@ use plimsoll_core::event::{
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::{DataCheck, EngineChoice};
+use plimsoll_core::workload::Workload;
+use plimsoll_engine::{DataCheck, EngineChoice, RunOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -50,6 +51,32 @@ pub(crate) struct Settings {
     /// Marks what the trials of this run write, where that is verified.
     pub(crate) stamp_seed: Seed,
     pub(crate) engine: EngineChoice,
+}
+
+/// Asks the engine whether it takes every workload on every system: better before a run folder is
+/// made than in the middle of the trials.
+pub(crate) fn check_shapes(
+    arms: &Arms,
+    asked: &[Asked],
+    settings: &Settings,
+) -> Result<(), Failure> {
+    for one in asked {
+        // Programs are not the engine's.
+        if matches!(one.workload, Workload::Commands(_)) {
+            continue;
+        }
+        let options = RunOptions {
+            length: scale::length(one, settings),
+            warmup: trial::warmup(&one.workload, settings),
+            data_check: settings.data_check,
+            ..RunOptions::default()
+        };
+        for (_, target) in arms.probed() {
+            plimsoll_engine::check(target.place(), &one.workload, &options)
+                .map_err(failed(Code::Usage))?;
+        }
+    }
+    Ok(())
 }
 
 /// Listeners in a row.

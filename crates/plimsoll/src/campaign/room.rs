@@ -4,12 +4,17 @@
 use super::Asked;
 use super::proof::VERIFY_BYTES;
 use crate::failure::Failure;
-use plimsoll_core::units;
+use plimsoll_core::num::round_u64;
+use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
+use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Pace, TurnKind};
 use std::collections::BTreeMap;
 
 /// Room a target must have besides the data, as a factor: file systems need some for themselves.
 const ROOM: f64 = 1.1;
+
+/// Time besides the measured part in which files grow: the warm-up, and what is under way at the end.
+const AROUND: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 /// Bytes the workloads keep on one arm at the same time: one data file serves all that need one.
 pub(super) fn data_bytes(asked: &[Asked]) -> u64 {
@@ -20,10 +25,35 @@ pub(super) fn data_bytes(asked: &[Asked]) -> u64 {
             Workload::Series(_) | Workload::Commands(_) => {
                 trees += one.workload.data_set_bytes();
             }
-            other => file = file.max(other.data_set_bytes()),
+            Workload::Blocks(blocks) => file = file.max(blocks_bytes(blocks, one.length)),
+            Workload::Model(_) => file = file.max(one.workload.data_set_bytes()),
         }
     }
     file + trees
+}
+
+/// Bytes of the files of `blocks` when it has run for `length`. Files that begin empty and grow at
+/// a given rate are as large as what is appended, whatever their extent allows.
+fn blocks_bytes(blocks: &Blocks, length: Option<Nanos>) -> u64 {
+    let seconds = (length.unwrap_or(super::scale::LENGTH) + AROUND).as_secs_f64();
+    let mut grown = blocks.clone();
+    for group in &mut grown.groups {
+        if let Some(per_s) = append_rate(group) {
+            let largest = group.mix.iter().map(|turn| u64::from(turn.bytes)).max();
+            let bytes = round_u64((per_s * seconds).ceil()).saturating_mul(largest.unwrap_or(0));
+            group.extent.bytes = group.extent.bytes.min(bytes);
+        }
+    }
+    grown.data_set_bytes()
+}
+
+/// Turns per second of a group that only appends, at a rate.
+fn append_rate(group: &Group) -> Option<f64> {
+    let appends = group.mix.iter().all(|turn| turn.kind == TurnKind::Append);
+    match group.pace {
+        Pace::Open(Arrival::Paced { per_s } | Arrival::Poisson { per_s }) if appends => Some(per_s),
+        _ => None,
+    }
 }
 
 /// What several arms need of the same places.
@@ -70,6 +100,20 @@ mod tests {
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);
         assert_eq!(file, 1 << 30);
         assert!(data_bytes(&[asked("randread"), asked("varmail")]) > file);
+    }
+
+    #[test]
+    fn a_file_that_grows_needs_what_is_appended_in_the_time_of_the_run() {
+        let stamp = |bytes: &str, seconds: u64| {
+            let given = [("bytes".to_owned(), bytes.to_owned())];
+            let Ok(Workload::Blocks(blocks)) = plimsoll_classics::workload("stamp", &given) else {
+                panic!("stamp is block I/O");
+            };
+            blocks_bytes(&blocks, Some(Nanos(seconds * Nanos::SECOND.0)))
+        };
+        // One line a second, and a minute around the run.
+        assert_eq!(stamp("64", 40), 100 * 64);
+        assert_eq!(stamp("1m", 540), 600 << 20);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use plimsoll_engine::RunOptions;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Length of the measured part when nobody says: long enough for some thousand operations.
-const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
+pub(super) const LENGTH: Nanos = Nanos(10 * Nanos::SECOND.0);
 /// Longest time for work that ends by itself.
 const LENGTH_MAX: Nanos = Nanos(7 * 86_400 * Nanos::SECOND.0);
 /// Length of the capacity probe of each system: long enough for a steady rate on a cold queue.
@@ -35,7 +35,7 @@ pub(crate) struct Asked {
     pub(crate) scale: Option<f64>,
     /// Where it differs from what its text says, one sentence each.
     pub(crate) notes: Vec<String>,
-    /// How long it asks to be run, where the user does not say.
+    /// How long it is to be run: what the user says, else what it asks for itself.
     pub(crate) length: Option<Nanos>,
 }
 
@@ -92,7 +92,8 @@ pub(crate) fn label_of(asked: &Asked) -> String {
     }
 }
 
-fn length(asked: &Asked, settings: &Settings) -> Nanos {
+/// How long a trial of it lasts, at most.
+pub(super) fn length(asked: &Asked, settings: &Settings) -> Nanos {
     let wanted = settings.length.or(asked.length).unwrap_or(LENGTH);
     match &asked.workload {
         Workload::Model(model) if settings.whole => model.length(),

@@ -97,7 +97,7 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     let asked: Vec<Asked> = job
         .workloads
         .iter()
-        .map(|text| asked(text))
+        .map(|text| asked(text, job.timing.length))
         .collect::<Result<_, _>>()?;
     check_labels(&asked)?;
     if job.timing.data_check() != DataCheck::Off {
@@ -215,7 +215,7 @@ fn check_labels(asked: &[Asked]) -> Result<(), Failure> {
     }
 }
 
-fn asked(text: &str) -> Result<Asked, Failure> {
+fn asked(text: &str, length: Option<Nanos>) -> Result<Asked, Failure> {
     let spec = WorkloadSpec::parse(text)?;
     let scale = match spec.scale {
         Scale::Fixed(scale) => Some(scale),
@@ -225,7 +225,7 @@ fn asked(text: &str) -> Result<Asked, Failure> {
         workload: spec.workload,
         scale,
         notes: spec.notes,
-        length: spec.length,
+        length: length.or(spec.length),
     })
 }
 
@@ -265,6 +265,7 @@ fn play(
     folder: &Path,
     stop: &std::sync::atomic::AtomicBool,
 ) -> Result<Results, Failure> {
+    campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
     if settings.verify {
         campaign::prove(arms, id, settings, stop)?;

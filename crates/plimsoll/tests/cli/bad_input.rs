@@ -85,6 +85,28 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
 }
 
 #[test]
+fn shapes_that_the_engine_refuses_are_found_before_a_run_folder_is_made() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    let blocks = crate::support::blocks("x", 1 << 20, 0.5, false);
+    for (line, words) in [
+        ("work = { each = 0 }", "0 turns"),
+        ("delay = 9000000000", "it begins after 9"),
+        (
+            "offsets = { strided = { stride_bytes = 0 } }",
+            "longer than 0",
+        ),
+    ] {
+        std::fs::write(lab.path("x.toml"), format!("{blocks}{line}\n")).unwrap();
+        let args = ["run", "x.toml", &target, "--for", "200ms", "-o", "r"];
+        refuses(&lab, &args, 2, &[words]);
+        assert!(!lab.path("r").exists(), "{line}");
+        let left = std::fs::read_dir(lab.path("t")).unwrap().count();
+        assert_eq!(left, 0, "{line}");
+    }
+}
+
+#[test]
 fn targets_that_must_not_or_cannot_be_written() {
     let lab = Lab::new();
     refuses(
