@@ -22,6 +22,8 @@ pub enum Fault {
     },
     /// It holds something that was never written in this run.
     Wrong,
+    /// It could not be read back at all.
+    Unreadable,
 }
 
 impl fmt::Display for Fault {
@@ -31,6 +33,7 @@ impl fmt::Display for Fault {
             Fault::Torn => f.write_str("torn"),
             Fault::Misplaced { belongs_at } => write!(f, "misplaced (belongs at {belongs_at})"),
             Fault::Wrong => f.write_str("wrong"),
+            Fault::Unreadable => f.write_str("unreadable"),
         }
     }
 }
@@ -47,13 +50,16 @@ pub struct BadBlocks {
     pub misplaced: u64,
     /// An acknowledged write that is missing.
     pub stale: u64,
+    /// An acknowledged write that could not be read back.
+    #[serde(default)]
+    pub unreadable: u64,
 }
 
 impl BadBlocks {
     /// Of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.wrong + self.torn + self.misplaced + self.stale
+        self.wrong + self.torn + self.misplaced + self.stale + self.unreadable
     }
 
     /// Counts one.
@@ -63,6 +69,7 @@ impl BadBlocks {
             Fault::Torn => &mut self.torn,
             Fault::Misplaced { .. } => &mut self.misplaced,
             Fault::Stale => &mut self.stale,
+            Fault::Unreadable => &mut self.unreadable,
         };
         *kind += 1;
     }
@@ -73,6 +80,7 @@ impl BadBlocks {
         self.torn += other.torn;
         self.misplaced += other.misplaced;
         self.stale += other.stale;
+        self.unreadable += other.unreadable;
     }
 }
 
@@ -85,6 +93,7 @@ impl fmt::Display for BadBlocks {
             (self.torn, "torn"),
             (self.misplaced, "misplaced"),
             (self.stale, "stale"),
+            (self.unreadable, "unreadable"),
         ];
         let found = kinds.iter().filter(|(count, _)| *count > 0);
         let words: Vec<String> = found.map(|(n, name)| format!("{n} {name}")).collect();
@@ -183,6 +192,7 @@ mod tests {
         for fault in [
             Fault::Wrong,
             Fault::Stale,
+            Fault::Unreadable,
             Fault::Stale,
             Fault::Misplaced { belongs_at: 7 },
         ] {
@@ -203,8 +213,8 @@ mod tests {
         });
         assert_eq!(
             whole.to_string(),
-            "6 blocks written, 5 read back, 4 bad (1 wrong, 1 misplaced, 2 stale); not all were \
-             read back"
+            "6 blocks written, 5 read back, 5 bad (1 wrong, 1 misplaced, 2 stale, 1 unreadable); \
+             not all were read back"
         );
         assert_eq!(whole.findings.len(), DataCheckResult::FINDINGS_MAX);
         assert_eq!(

@@ -176,6 +176,7 @@ fn every_kind_of_damage_is_found_and_named_at_once_and_at_the_end() {
                     Fault::Stale => "stale",
                     Fault::Torn => "torn",
                     Fault::Wrong => "wrong",
+                    Fault::Unreadable => "unreadable",
                     Fault::Misplaced { belongs_at } => {
                         assert_ne!(belongs_at, finding.offset);
                         "misplaced"
@@ -196,6 +197,26 @@ fn a_failed_write_is_an_error_and_leaves_no_doubt_about_the_target() {
     let report = bed.read_back();
     assert_eq!((report.errors, report.n_faults), (harmed, 0), "{report:?}");
     assert!(!report.passed(), "errors are not passed over");
+}
+
+#[test]
+fn what_cannot_be_read_back_is_bad_in_a_way_of_its_own() {
+    let bed = Bed::new();
+    bed.run(bed.plain(), &Plan::default(), 1, false);
+    let failing = plan(Kind::Read, When::Every(10), Harm::Errno(5));
+    let clock = HostClock::start();
+    let mut engine = Faulty::new(bed.plain(), clock, failing, Seed(1));
+    let stop = AtomicBool::new(false);
+    let report = read_back(&mut engine, &bed.ledger, &stop).unwrap();
+    let unreadable = report.bad.unreadable;
+    assert!(
+        unreadable > 10 && unreadable == engine.n_harmed(),
+        "{report:?}"
+    );
+    assert_eq!((report.n_faults, report.errors), (unreadable, unreadable));
+    let named = |finding: &plimsoll_engine::Finding| finding.fault == Fault::Unreadable;
+    assert!(report.findings.iter().all(named), "{report:?}");
+    assert!(!report.passed() && !report.interrupted);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::units::Nanos;
 
 use super::ledger::{Before, Ledger};
-use super::{TIME_MAX, VerifyReport};
+use super::{Fault, Finding, TIME_MAX, VerifyReport};
 use crate::clock::Clock;
 use crate::drive::{Limits, drive};
 use crate::engine::Engine;
@@ -172,6 +172,8 @@ struct Sweep {
     blocks: Vec<u64>,
     stage: Stage,
     in_flight: u32,
+    /// Offsets of blocks that could not be read.
+    unreadable: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,15 +208,18 @@ impl Source for Sweep {
 
     fn completed(&mut self, _: u32, sample: &Sample) {
         self.in_flight -= 1;
-        if sample.request.kind == Kind::Fsync {
-            self.stage = Stage::Reading;
+        match sample.request.kind {
+            Kind::Fsync => self.stage = Stage::Reading,
+            _ if sample.result.is_err() => self.unreadable.push(sample.request.offset),
+            _ => {}
         }
     }
 }
 
 /// Makes everything durable, then reads every block that `ledger` knows to be written, with an
-/// engine on its target whose buffers hold a block. No writer may be at work any more. The report
-/// is of everything in the ledger, also of what was found while the workload ran.
+/// engine on its target whose buffers hold a block. No writer may be at work any more. A block that
+/// cannot be read is a bad one. The report is of everything in the ledger, also of what was found
+/// while the workload ran.
 ///
 /// # Errors
 /// When the engine breaks or the first 100 operations all fail. Bad blocks are not an error but in
@@ -232,6 +237,7 @@ pub fn read_back(
         blocks,
         stage: Stage::Sync,
         in_flight: 0,
+        unreadable: Vec::new(),
     };
     let mut source = Checked::new(sweep, Arc::clone(ledger), engine.slots(), true);
     let clock = HostClock::start();
@@ -241,6 +247,10 @@ pub fn read_back(
     let end = drive(engine, &clock, &mut source, &mut recorder, limits, stop)?;
     let sweep = source.into_inner();
     let is_whole = sweep.blocks.is_empty() && sweep.in_flight == 0;
+    for offset in sweep.unreadable {
+        let fault = Fault::Unreadable;
+        ledger.report_fault(Finding { offset, fault });
+    }
     Ok(VerifyReport {
         engine: engine.describe(),
         interrupted: end.interrupted || !is_whole,

@@ -260,7 +260,7 @@ impl Ledger {
         }
     }
 
-    fn report_fault(&self, finding: Finding) {
+    pub(super) fn report_fault(&self, finding: Finding) {
         let mut faults = locked(&self.faults);
         faults.bad.count(finding.fault);
         if faults.findings.len() < FINDINGS_MAX {

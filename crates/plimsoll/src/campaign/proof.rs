@@ -73,6 +73,7 @@ fn words(fault: Fault) -> String {
         Fault::Torn => "a write is there in part".into(),
         Fault::Misplaced { belongs_at } => format!("what belongs at byte {belongs_at} lies"),
         Fault::Wrong => "something that was never written lies".into(),
+        Fault::Unreadable => "an acknowledged write cannot be read".into(),
     }
 }
 
