@@ -189,5 +189,27 @@ fn per_turn(body: &PhaseBody) -> f64 {
     let counted = group.ops.iter().filter(|op| {
         op.op.is_operation() && !matches!(op.op, FileOp::Fsync | FileOp::Fdatasync | FileOp::Close)
     });
-    f64::from(counted.map(|op| op.repeat).sum::<u32>().max(1))
+    // A list may be longer than 32 bits can count.
+    let repeats: u64 = counted.map(|op| u64::from(op.repeat)).sum();
+    repeats.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::workload::FileLoop;
+    use plimsoll_core::workload::files::{FileSet, LoopOp, Order, Sizes};
+
+    #[test]
+    fn the_operations_of_a_turn_are_more_than_32_bits_count() {
+        let often = LoopOp {
+            repeat: 1_000_000,
+            ..LoopOp::from(FileOp::Stat)
+        };
+        let set = FileSet::flat("set", 1, 0, Sizes::Constant);
+        let mut files = FileLoop::of("f", set, 1, vec![often; 5_000]);
+        files.over = Over::Each(Order::Numbered);
+        let turns = per_turn(&PhaseBody::Files(files));
+        assert!((turns - 5e9).abs() < 1.0, "{turns}");
+    }
 }

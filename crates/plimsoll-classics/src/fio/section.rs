@@ -541,6 +541,9 @@ fn content(options: Options<'_>) -> Result<Content, Error> {
     })
 }
 
+/// Most operations of a job: an engine that does ten million a second needs three years for them.
+const TURNS_MAX: u64 = 1_000_000_000_000_000;
+
 /// When a worker has done its work: fio ends a job after `io_size` (else `size`) bytes, as often
 /// as `loops` says, or after its time.
 fn work(options: Options<'_>, mix: &[Turn], runtime: Option<Nanos>) -> Result<Work, Error> {
@@ -570,5 +573,13 @@ fn work(options: Options<'_>, mix: &[Turn], runtime: Option<Nanos>) -> Result<Wo
     } else {
         round_u64(turns)
     };
-    Ok(Work::Each(turns.max(1).saturating_mul(loops)))
+    let turns = turns.max(1).checked_mul(loops);
+    let turns = turns.filter(|turns| *turns <= TURNS_MAX).ok_or_else(|| {
+        let name = if loops > 1 { "loops" } else { "io_size" };
+        options.wrong(
+            name,
+            "together with the block size this is more work than a job can ever do",
+        )
+    })?;
+    Ok(Work::Each(turns))
 }

@@ -97,7 +97,7 @@ fn description(entry: &Entry) -> String {
         }
         Workload::Files(files) => {
             let groups = files.groups.iter().map(|group| {
-                let ops: u32 = group.ops.iter().map(|op| op.repeat).sum();
+                let ops: u64 = group.ops.iter().map(|op| u64::from(op.repeat)).sum();
                 format!("{} threads repeat {ops} file operations", group.threads)
             });
             let entries: u64 = files.sets.iter().map(|set| u64::from(set.entries)).sum();

@@ -244,6 +244,10 @@ fn what_cannot_be_done_is_named_with_its_line() {
         ("ioengine=rbd", "known are"),
         ("nrfiles=4", "one file"),
         ("filesize=2m", "io_size"),
+        (
+            "bs=512\nloops=1000000000\nio_size=1t",
+            "more work than a job",
+        ),
         ("offset_increment=1m", "filename"),
         ("size=50%", "share of the device"),
     ] {

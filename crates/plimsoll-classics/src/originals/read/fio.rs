@@ -24,6 +24,10 @@ const DIRECTIONS: [(&str, Kind); 3] = [
 /// Options that make fio an open loop.
 const RATES: [&str; 2] = ["rate", "rate_iops"];
 
+/// Most bytes of a job in one direction: whole numbers of JSON are exact up to here, and sums of many
+/// jobs stay within 64 bits.
+const BYTES_MAX: f64 = 9_007_199_254_740_992.0;
+
 pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
     let mut readings = Vec::new();
     let mut at = 0;
@@ -125,6 +129,11 @@ fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Res
             reading.note(format!("job '{name}' was told without buckets (json, not json+): its distributions are steps between the printed percentiles; counts, means and extremes are exact"));
         }
         let ops = figure(told, "total_ios");
+        if figure(told, "io_bytes") > BYTES_MAX {
+            return Err(format!(
+                "job '{name}' moved more than 8 PiB (io_bytes of {direction}): the file is damaged"
+            ));
+        }
         let mut stats = OpStats::default();
         stats.0.insert(*kind, kind_stats(told, error, is_open));
         if *kind == Kind::Write && job["sync"]["total_ios"].as_u64().unwrap_or(0) > 0 {

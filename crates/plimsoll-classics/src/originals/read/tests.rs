@@ -61,6 +61,11 @@ fn fio_tells_directions_and_distributions() {
     assert!(reading.phases[0].stats.0[&Kind::Read].response.is_empty());
     assert!(reading.notes[0].contains("no response time"));
     assert_eq!(told(&FIO.repeat(3)).len(), 3);
+    for bytes in ["18446744073709551615", "1e300"] {
+        let damaged = FIO.replace("12288", bytes);
+        let error = read(Format::Fio, &damaged).unwrap_err().to_string();
+        assert!(error.contains("io_bytes of read"), "{error}");
+    }
 }
 
 #[test]
