@@ -5,10 +5,13 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod common;
+#[path = "common/phases.rs"]
+mod phases;
 
 use std::path::Path;
 
 use common::{Size, results};
+use phases::{of_phases, of_programs};
 use plimsoll_core::event::Results;
 use plimsoll_report::{build, csv, html, terminal};
 
@@ -50,6 +53,31 @@ fn the_reports_of_fixed_results_are_as_they_were() {
     snapshot("report.html", &page(&results));
     snapshot("report.txt", &text(&results));
     snapshot("report.csv", &csv(&results));
+}
+
+#[test]
+fn the_reports_of_phases_and_of_programs_are_as_they_were() {
+    for (name, results, words) in [
+        ("phases", of_phases(), ["write and files", "write"]),
+        ("programs", of_programs(), ["unpack", "copy"]),
+    ] {
+        let (page, text, table) = (page(&results), text(&results), csv(&results));
+        assert_well_formed(&page);
+        // The table has one line for each kind of operation of a trial, and no phases.
+        for told in [&page, &text] {
+            assert!(
+                words.iter().all(|word| told.contains(word)),
+                "{name}: {told}"
+            );
+        }
+        assert!(
+            !page.contains("<tree>"),
+            "{name}: what programs are given is escaped"
+        );
+        snapshot(&format!("{name}.html"), &page);
+        snapshot(&format!("{name}.txt"), &text);
+        snapshot(&format!("{name}.csv"), &table);
+    }
 }
 
 /// Checks that tags nest, and returns the text outside the data block and the style.

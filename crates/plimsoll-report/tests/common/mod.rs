@@ -114,7 +114,7 @@ fn nas() -> Model {
 }
 
 /// As many threads, files and operations as varmail has.
-fn varmail() -> FileLoop {
+pub(crate) fn varmail() -> FileLoop {
     let set = FileSet {
         prealloc: 0.8,
         ..FileSet::flat("bigfileset", 1_000, 16_384, Sizes::Gamma(1.5))

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Made-up results of workloads that have phases: a series of our own, and programs that were run.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::comparison::Metric;
+use plimsoll_core::event::{
+    Generator, KindStats, OpStats, PhaseResult, Results, TrialResult, WorkerResult,
+};
+use plimsoll_core::num::{ratio, round_u64};
+use plimsoll_core::op::Kind;
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::{Blocks, Finish, Group, Turn, TurnKind, Work};
+use plimsoll_core::workload::commands::{Command, Commands, Moves, Output};
+use plimsoll_core::workload::series::{Body, Phase, Series};
+use plimsoll_core::workload::{Workload, files::FileLoop};
+
+use crate::common::{Size, results, varmail};
+
+const WRITTEN: u64 = 256 << 20;
+
+/// Two arms and a control, three blocks: small enough to be read through.
+const SIZE: Size = Size {
+    arms: 2,
+    workloads: 1,
+    blocks: 3,
+    seconds: 1,
+    busy: 0.01,
+};
+
+/// Results of a series of two phases.
+pub(crate) fn of_phases() -> Results {
+    let phases = vec![
+        phase("write", write(), Metric::BytesPerSecond),
+        phase("files", Body::Files(varmail()), Metric::OpsPerSecond),
+    ];
+    let series = Workload::Series(Series {
+        name: "write and files".into(),
+        classic: None,
+        phases,
+    });
+    made(series, "sync / sync, one thread per loop", &|rng, slow| {
+        vec![written(rng, slow), files(rng, slow)]
+    })
+}
+
+/// Results of two programs: of one only the time is known, of the other also what it moved.
+pub(crate) fn of_programs() -> Results {
+    let command = |name: &str, moves| Command {
+        name: name.into(),
+        argv: vec![
+            "cp".into(),
+            "-r".into(),
+            "{tmp}/<tree>".into(),
+            "{dir}".into(),
+        ],
+        output: Output::Time,
+        moves,
+    };
+    let programs = Workload::Commands(Commands {
+        name: "programs".into(),
+        prepare: Vec::new(),
+        phases: vec![
+            command("unpack", None),
+            command("copy", Some(Moves::To(WRITTEN))),
+        ],
+        finish: Vec::new(),
+        data_bytes: WRITTEN,
+    });
+    made(programs, "the original program", &|rng, slow| {
+        let mut copy = written(rng, slow);
+        copy.name = "copy".into();
+        copy.workers.clear();
+        // A program does not tell of its operations.
+        for stats in copy.stats.0.values_mut() {
+            *stats = KindStats {
+                bytes: stats.bytes,
+                ..KindStats::default()
+            };
+        }
+        vec![unpacked(rng, slow), copy]
+    })
+}
+
+/// The results of [`SIZE`] with another workload, whose phases `play` makes up.
+fn made(
+    workload: Workload,
+    engine: &str,
+    play: &dyn Fn(&mut Rng, f64) -> Vec<PhaseResult>,
+) -> Results {
+    let mut results = results(SIZE);
+    let label = workload.name().to_owned();
+    let entry = &mut results.manifest.entries[0];
+    (entry.label, entry.workload) = (label.clone(), workload);
+    let mut rng = Rng::new(Seed(7));
+    for trial in &mut results.trials {
+        let slow = if trial.trial.arm == "raid1" { 1.2 } else { 1.0 };
+        trial.trial.workload.clone_from(&label);
+        replay(trial, engine, play(&mut rng, slow));
+    }
+    results.intervals = BTreeMap::new();
+    results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
+    results
+}
+
+fn replay(trial: &mut TrialResult, engine: &str, phases: Vec<PhaseResult>) {
+    let mut stats = OpStats::default();
+    phases.iter().for_each(|phase| stats.merge(&phase.stats));
+    trial.length = Nanos(phases.iter().map(|phase| phase.wall.0).sum());
+    trial.stats = stats;
+    trial.fidelity.clear();
+    trial.generator = Generator {
+        engine: engine.into(),
+        user_cpu_ns: phases.iter().map(|phase| phase.user_cpu_ns).sum(),
+        system_cpu_ns: phases.iter().map(|phase| phase.system_cpu_ns).sum(),
+        ..Generator::default()
+    };
+    trial.phases = phases;
+}
+
+fn phase(name: &str, body: Body, metric: Metric) -> Phase {
+    Phase {
+        name: name.into(),
+        body,
+        metric,
+        stonewall: false,
+        limit: None,
+        cold: false,
+    }
+}
+
+fn write() -> Body {
+    let mut group = Group {
+        workers: 2,
+        mix: vec![Turn::of(TurnKind::Write, 1 << 20)],
+        finish: vec![Finish::Fsync],
+        work: Work::Pass,
+        ..Group::default()
+    };
+    group.extent.bytes = WRITTEN;
+    Body::Blocks(Blocks {
+        name: "write".into(),
+        groups: vec![group],
+    })
+}
+
+/// A time around `seconds`.
+fn about(rng: &mut Rng, seconds: f64) -> Nanos {
+    Nanos::from_secs_f64(seconds * (0.01 * rng.normal()).exp())
+}
+
+fn stats(rng: &mut Rng, kind: Kind, ops: u64, bytes: u64, median_ns: f64) -> OpStats {
+    let mut one = KindStats {
+        bytes,
+        ..KindStats::default()
+    };
+    for _ in 0..ops {
+        let service = Nanos(round_u64(median_ns * (0.3 * rng.normal()).exp()));
+        one.service.record(service);
+        one.lag.record(Nanos(900));
+        one.response.record(Nanos(service.0 + 900));
+    }
+    OpStats(BTreeMap::from([(kind, one)]))
+}
+
+/// Two workers, the second slower.
+fn written(rng: &mut Rng, slow: f64) -> PhaseResult {
+    let (first, wall) = (about(rng, 1.0 * slow), about(rng, 1.3 * slow));
+    let worker = |ended| WorkerResult {
+        began: Nanos(0),
+        ended,
+        ops: 128,
+        bytes: WRITTEN / 2,
+    };
+    PhaseResult {
+        name: "write".into(),
+        metric: Metric::BytesPerSecond,
+        value: ratio(WRITTEN as f64, wall.as_secs_f64()),
+        wall,
+        stats: stats(rng, Kind::Write, 256, WRITTEN, 9e6 * slow),
+        user_cpu_ns: 40_000_000,
+        system_cpu_ns: 210_000_000,
+        workers: vec![worker(first), worker(wall)],
+    }
+}
+
+fn files(rng: &mut Rng, slow: f64) -> PhaseResult {
+    let FileLoop { groups, .. } = varmail();
+    let (ops, threads) = (1_600, u64::from(groups[0].threads));
+    let wall = about(rng, 2.0 * slow);
+    let worker = WorkerResult {
+        began: Nanos(0),
+        ended: wall,
+        ops: ops / threads,
+        bytes: 0,
+    };
+    PhaseResult {
+        name: "files".into(),
+        metric: Metric::OpsPerSecond,
+        value: ratio(ops as f64, wall.as_secs_f64()),
+        wall,
+        stats: stats(rng, Kind::Stat, ops, 0, 15e3),
+        user_cpu_ns: 12_000_000,
+        system_cpu_ns: 95_000_000,
+        workers: (0..threads).map(|_| worker).collect(),
+    }
+}
+
+fn unpacked(rng: &mut Rng, slow: f64) -> PhaseResult {
+    let wall = about(rng, 3.0 * slow);
+    PhaseResult {
+        name: "unpack".into(),
+        metric: Metric::WallTime,
+        value: wall.0 as f64,
+        wall,
+        stats: OpStats::default(),
+        user_cpu_ns: 900_000_000,
+        system_cpu_ns: 1_100_000_000,
+        workers: Vec::new(),
+    }
+}
