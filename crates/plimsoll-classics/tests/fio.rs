@@ -178,7 +178,18 @@ fn open_loops(slower_max: f64) {
 
 #[test]
 fn a_model_keeps_its_mean_sizes_and_is_not_too_fast() {
-    let directory = tempfile::tempdir().unwrap();
+    model(0.9);
+}
+
+#[test]
+#[ignore = "a measurement: needs a quiet machine"]
+fn a_model_keeps_its_mean_rate() {
+    model(0.02);
+}
+
+/// Runs a model of two levels; its rate may be lower than their mean by `slower_max` of that.
+fn model(slower_max: f64) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let load = |ops: u64, bytes: u64| Load {
         ops,
         bytes: ops * bytes,
@@ -205,9 +216,9 @@ fn a_model_keeps_its_mean_sizes_and_is_not_too_fast() {
         },
         bursts: Vec::new(),
         fidelity: Vec::new(),
-        envelope: Envelope::new(vec![cell(1), cell(3)]).unwrap(),
+        envelope: Envelope::new(vec![cell(1), cell(3)]).expect("two cells"),
     };
-    let file = fio::export(&Workload::Model(model), Nanos(1_500_000_000)).unwrap();
+    let file = fio::export(&Workload::Model(model), Nanos(1_500_000_000)).expect("fio can do it");
     assert!(file.losses.iter().any(|loss| loss.contains("mean rate")));
     let text = file.text.replace("direct=1", "direct=0");
     let Some(result) = run(directory.path(), &text, &[]) else {
@@ -215,11 +226,10 @@ fn a_model_keeps_its_mean_sizes_and_is_not_too_fast() {
     };
     // The mean of 2000 and 6000 reads per second, of 1000 and 3000 writes.
     let [(reads, read_bytes), (writes, write_bytes)] = totals(&result);
-    assert!(
-        reads <= 6_000.0 * 1.02 && writes <= 3_000.0 * 1.02,
-        "{reads} {writes}"
-    );
-    assert!(reads >= 600.0 && writes >= 300.0, "{reads} {writes}");
+    let allowed = (1.0 - slower_max)..=1.02;
+    for share in [reads / 6_000.0, writes / 3_000.0] {
+        assert!(allowed.contains(&share), "{reads} {writes}");
+    }
     near("bytes of a read", read_bytes / reads, 6_000.0, 0.02);
     near("bytes of a write", write_bytes / writes, 16_384.0, 1e-9);
 }
