@@ -59,7 +59,7 @@ const SETTINGS: &[Setting] = &[
         "b",
         Unit::Flag,
         "off",
-        "fsync after each small file and each update",
+        "fsync after each small file (not of its directory) and each update",
     ),
     setting(
         "D",
