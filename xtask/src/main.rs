@@ -82,15 +82,16 @@ fn build_release() -> Result<(), String> {
     }
 }
 
-/// The program that [`build_release`] built, with a state directory of its own.
+/// This program, else the one that [`build_release`] built, with a state directory of its own.
 #[expect(
     clippy::disallowed_methods,
     reason = "xtask is outside the product: it is the user who starts it"
 )]
-fn plimsoll(args: &[&str]) -> std::process::Command {
+fn plimsoll(program: Option<&Path>, args: &[&str]) -> std::process::Command {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let mut command = std::process::Command::new(target.join("release/plimsoll"));
+    let program = program.map_or_else(|| target.join("release/plimsoll"), Path::to_path_buf);
+    let mut command = std::process::Command::new(program);
     command
         .args(args)
         .env("PLIMSOLL_STATE", target.join("xtask-state"));

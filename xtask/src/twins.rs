@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask twins bonnie|fio [--dir DIR] [--blocks N] [ONLY…]`: the native workload against the
-//! program it stands for, interleaved on the same directory, phase by phase.
+//! `cargo xtask twins bonnie|fio [--dir DIR] [--blocks N] [--plimsoll FILE] [ONLY…]`: the native
+//! workload against the program it stands for, interleaved on the same directory, phase by phase.
+//! `bench/twins/README.md` says on which disk that means something.
+//!
+//! What was measured is kept block by block in `target/twins-NAME.json`, and a measurement that was
+//! cut short goes on from there; the file is removed when all blocks are done.
 //!
 //! Every block runs the native twin, the original and the native twin again in a random order; the
 //! second run of the native twin is the control. The verdicts are those of `plimsoll compare`.
@@ -24,18 +28,24 @@ struct Twin {
     length: &'static str,
 }
 
-/// bonnie++ at a size at which no phase is too short for it (half a second): block I/O around the page
-/// cache on 256 MiB, 65536 files of 1000 bytes.
-const BONNIE: &str = "-s 256 -n 64:1000:1000 -f -D -r 0";
+/// bonnie++ in two halves, because they want different conditions, each at a size at which no phase
+/// is too short for it (half a second). Through the page cache: around it the two differ on purpose.
+const BONNIE: [(&str, &str); 2] = [
+    ("bonnie++-large-file", "-s 512:8k:20000 -n 0 -f -r 0"),
+    ("bonnie++-small-files", "-s 0 -n 112:1000:1000 -r 0"),
+];
 
 fn twins(which: &str, root: &Path) -> Result<Vec<Twin>, String> {
     match which {
-        "bonnie" => Ok(vec![Twin {
-            name: "bonnie++".into(),
-            native: format!("bonnie++ {BONNIE}"),
-            original: format!("bonnie++:{BONNIE}"),
-            length: "10s",
-        }]),
+        "bonnie" => {
+            let twin = |(name, settings): (&str, &str)| Twin {
+                name: name.into(),
+                native: format!("bonnie++ {settings}"),
+                original: format!("bonnie++:{settings}"),
+                length: "10s",
+            };
+            Ok(BONNIE.into_iter().map(twin).collect())
+        }
         "fio" => {
             let folder = root.join("bench/twins");
             let entries = std::fs::read_dir(&folder).map_err(|e| e.to_string())?;
@@ -50,7 +60,7 @@ fn twins(which: &str, root: &Path) -> Result<Vec<Twin>, String> {
                     .into(),
                 native: file.display().to_string(),
                 original: format!("fio:{}", file.display()),
-                length: "5s",
+                length: "2s",
             };
             Ok(files.into_iter().map(twin).collect())
         }
@@ -64,71 +74,126 @@ type Values = BTreeMap<String, (Metric, f64)>;
 /// The three entries of a block.
 const ENTRIES: [&str; 3] = ["native", "original", "native (again)"];
 
+/// What was asked for.
+struct Options {
+    directory: PathBuf,
+    blocks: u32,
+    /// The program; built for release when absent.
+    program: Option<PathBuf>,
+    /// Names of the twins that are wanted; empty: all.
+    only: Vec<String>,
+}
+
+impl Options {
+    fn parse(root: &Path, args: &[String]) -> Result<Self, String> {
+        let mut options = Options {
+            directory: root.join("target/twins"),
+            blocks: BLOCKS,
+            program: None,
+            only: Vec::new(),
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            if !arg.starts_with("--") {
+                options.only.push(arg.clone());
+                continue;
+            }
+            let value = args.next().ok_or(format!("{arg} needs a value"))?;
+            match arg.as_str() {
+                "--dir" => options.directory = value.into(),
+                "--plimsoll" => options.program = Some(value.into()),
+                "--blocks" => {
+                    let blocks = value.parse().ok().filter(|blocks| *blocks > 0);
+                    options.blocks = blocks.ok_or("--blocks takes a whole number above 0")?;
+                }
+                _ => return Err(format!("{arg} is no option of twins")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, twin: &Twin) -> bool {
+        self.only.is_empty() || self.only.contains(&twin.name)
+    }
+}
+
 /// Runs the twins and writes what was found; faults are twins that differ.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<Vec<String>, String> {
-    let option = |name: &str| {
-        let at = args.iter().position(|arg| arg == name)?;
-        args.get(at + 1).cloned()
-    };
-    let which = args.first().map_or("", String::as_str);
-    let blocks = option("--blocks").map_or(Ok(BLOCKS), |text| text.parse());
-    let blocks = blocks.map_err(|_| "--blocks takes a whole number".to_owned())?;
-    let directory = option("--dir").map_or_else(|| root.join("target/twins"), PathBuf::from);
-    std::fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
-    let only: Vec<&String> = args[1.min(args.len())..]
-        .iter()
-        .filter(|arg| !arg.starts_with("--"))
-        .filter(|arg| {
-            option("--blocks").as_ref() != Some(arg) && option("--dir").as_ref() != Some(arg)
-        })
-        .collect();
-    super::build_release()?;
+    let (which, rest) = args.split_first().ok_or("twins need a name: bonnie, fio")?;
+    let options = Options::parse(root, rest)?;
+    std::fs::create_dir_all(&options.directory).map_err(|e| e.to_string())?;
+    if options.program.is_none() {
+        super::build_release()?;
+    }
     let mut faults = Vec::new();
-    let mut record = Vec::new();
     for twin in twins(which, root)? {
-        if !only.is_empty() && !only.iter().any(|name| **name == twin.name) {
+        if !options.wants(&twin) {
             continue;
         }
-        let found = measure(root, &directory, &twin, blocks)?;
-        for row in judge(&twin.name, blocks, &found) {
-            super::note(&line(&row));
+        let found = measure(root, &options, &twin)?;
+        let rows = judge(&twin.name, options.blocks, &found);
+        for row in &rows {
+            super::note(&line(row));
             if !row.is_control && row.verdict == Verdict::Different {
                 faults.push(format!("{} differs: {}", row.workload, row.reason));
             }
-            record.push(row);
         }
-        record_values(root, which, &record)?;
+        record(root, which, &twin.name, rows)?;
     }
     Ok(faults)
 }
 
 /// Values by entry and block.
-type Found = BTreeMap<&'static str, Vec<Values>>;
+type Found = BTreeMap<String, Vec<Values>>;
 
-fn measure(root: &Path, directory: &Path, twin: &Twin, blocks: u32) -> Result<Found, String> {
-    let mut found = Found::new();
+fn measure(root: &Path, options: &Options, twin: &Twin) -> Result<Found, String> {
+    let kept = root.join(format!("target/twins-{}.json", twin.name));
+    let mut found: Found = match std::fs::read_to_string(&kept) {
+        Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", kept.display()))?,
+        Err(_) => Found::new(),
+    };
     let mut rng = Rng::new(Seed(20_261_121).derive(&twin.name, 0));
-    for block in 0..blocks {
+    for block in 0..options.blocks {
         let mut order = ENTRIES;
         rng.shuffle(&mut order);
+        let is_done = |entry| {
+            found
+                .get(entry)
+                .is_some_and(|runs| runs.len() > block as usize)
+        };
+        if ENTRIES.into_iter().all(is_done) {
+            continue;
+        }
+        let mut of_block = Vec::new();
         for entry in order {
             let spec = if entry == "original" {
                 &twin.original
             } else {
                 &twin.native
             };
-            let values = once(root, directory, spec, twin.length)?;
-            super::note(&format!("{} block {} {entry}", twin.name, block + 1));
-            found.entry(entry).or_default().push(values);
+            let values = once(root, options, spec, twin.length)?;
+            super::note(&format!(
+                "{} block {} {entry}: {values:?}",
+                twin.name,
+                block + 1
+            ));
+            of_block.push((entry, values));
         }
+        for (entry, values) in of_block {
+            found.entry(entry.to_owned()).or_default().push(values);
+        }
+        let text = serde_json::to_string(&found).map_err(|e| e.to_string())?;
+        std::fs::write(&kept, text).map_err(|e| format!("{}: {e}", kept.display()))?;
     }
+    std::fs::remove_file(&kept).map_err(|e| format!("{}: {e}", kept.display()))?;
     Ok(found)
 }
 
-fn once(root: &Path, directory: &Path, spec: &str, length: &str) -> Result<Values, String> {
+fn once(root: &Path, options: &Options, spec: &str, length: &str) -> Result<Values, String> {
     let runs = root.join("target/twin-runs");
     let _ = std::fs::remove_dir_all(&runs);
-    let shown = (directory.display().to_string(), runs.display().to_string());
+    let directory = options.directory.display().to_string();
+    let shown = (directory, runs.display().to_string());
     let args = [
         "run",
         spec,
@@ -142,7 +207,8 @@ fn once(root: &Path, directory: &Path, spec: &str, length: &str) -> Result<Value
         "-o",
         &shown.1,
     ];
-    let output = super::plimsoll(&args).output().map_err(|e| e.to_string())?;
+    let mut command = super::plimsoll(options.program.as_deref(), &args);
+    let output = command.output().map_err(|e| e.to_string())?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(format!("plimsoll run {spec}: {text}"));
@@ -210,10 +276,21 @@ fn line(row: &Comparison) -> String {
     )
 }
 
-fn record_values(root: &Path, which: &str, rows: &[Comparison]) -> Result<(), String> {
+/// Puts the rows of one twin in the place of those that an earlier measurement of it left.
+fn record(root: &Path, which: &str, name: &str, rows: Vec<Comparison>) -> Result<(), String> {
     let path = root.join(format!("bench/twins-{which}.json"));
-    let text = serde_json::to_string_pretty(rows).map_err(|e| e.to_string())?;
-    std::fs::write(&path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))
+    let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let mut all: Vec<Comparison> = match std::fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text).map_err(|e| fault(&e))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(fault(&error)),
+    };
+    let of_this = format!("{name}: ");
+    all.retain(|row| !row.workload.starts_with(&of_this));
+    all.extend(rows);
+    all.sort_by(|a, b| a.workload.cmp(&b.workload));
+    let text = serde_json::to_string_pretty(&all).map_err(|e| fault(&e))?;
+    std::fs::write(&path, text + "\n").map_err(|e| fault(&e))
 }
 
 #[cfg(test)]
@@ -232,9 +309,9 @@ mod tests {
         };
         let verdict = |factor| {
             let found = Found::from([
-                (ENTRIES[0], runs(1.0)),
-                (ENTRIES[1], runs(factor)),
-                (ENTRIES[2], runs(1.001)),
+                (ENTRIES[0].into(), runs(1.0)),
+                (ENTRIES[1].into(), runs(factor)),
+                (ENTRIES[2].into(), runs(1.001)),
             ]);
             let rows = judge("b", 10, &found);
             let row = rows.into_iter().find(|row| row.arm == "original");
