@@ -83,6 +83,7 @@ fn events() -> Vec<RunEvent> {
         workers: Vec::new(),
         failed: None,
         data_check: None,
+        servers: Vec::new(),
         generator: Generator::default(),
         fidelity: Vec::new(),
         interrupted: false,

@@ -261,6 +261,33 @@ pub struct TrialResult {
     /// but not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_check: Option<DataCheckResult>,
+    /// What the servers of the system used, where they could be watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerUse>,
+}
+
+/// What one server used during a trial, looked at once a second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerUse {
+    /// What reports call it.
+    pub server: String,
+    /// How long it was watched.
+    pub length: Nanos,
+    /// Processor time of all its threads.
+    pub cpu_ns: u64,
+    /// Largest share of one processor that a thread of it took in a second.
+    pub thread_share_max: f64,
+    /// Memory at the end.
+    pub resident_bytes: u64,
+    /// What its memory grew by.
+    pub grown_bytes: i64,
+    /// Bytes it read and wrote, from its clients and from its storage.
+    pub moved_bytes: u64,
+    /// Time in which it moved nothing while another server of the system did.
+    pub still: Nanos,
+    /// Processes of it that ended meanwhile.
+    pub processes_lost: u32,
 }
 
 impl TrialResult {

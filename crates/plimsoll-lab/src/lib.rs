@@ -15,3 +15,4 @@ pub mod host;
 pub mod journal;
 pub mod raise;
 pub mod stacks;
+pub mod watch;

@@ -6,12 +6,13 @@
 
 use plimsoll_core::plan::{Action, Arg, Cmd, Ready};
 use plimsoll_core::target::TargetFacts;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::Host;
 use super::clock::{Clock, SystemClock};
 use super::error::HostError;
+use super::{Host, Usage};
 
 /// What exists on the pretended machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,6 +62,10 @@ pub struct FakeHost {
     pub failing: BTreeMap<usize, FakeWhen>,
     /// Programs and modules that are not installed.
     pub missing: BTreeSet<String>,
+    /// What processes have used, by their mark, look by look; the last stays.
+    pub usages: BTreeMap<String, Vec<Usage>>,
+    /// Looks at each mark so far.
+    looks: RefCell<BTreeMap<String, usize>>,
     /// Its clock.
     pub clock: SystemClock,
 }
@@ -275,6 +280,15 @@ impl Host for FakeHost {
             .then_some(1)
             .into_iter()
             .collect()
+    }
+
+    fn usage(&self, mark: &str) -> Usage {
+        let mut looks = self.looks.borrow_mut();
+        let look = looks.entry(mark.into()).or_default();
+        let usages = self.usages.get(mark).map_or(&[][..], Vec::as_slice);
+        let usage = usages.get(*look).or(usages.last());
+        *look += 1;
+        usage.copied().unwrap_or_default()
     }
 
     fn find_program(&self, name: &str) -> Option<PathBuf> {

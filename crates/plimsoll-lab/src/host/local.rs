@@ -13,7 +13,9 @@ use std::time::Duration;
 use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
-use super::{Host, command_mark, dirs, files, loops, mounts, network, ports, processes};
+use super::{
+    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, usage,
+};
 use crate::facts;
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
@@ -53,7 +55,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct LocalHost {
     pub(super) search: SearchPath,
-    pub(super) clock: Box<dyn Clock>,
+    pub(super) clock: Box<dyn Clock + Send>,
     allowed: BTreeSet<String>,
     /// Where commands are started, if not in the network of this machine.
     namespace: Option<String>,
@@ -400,6 +402,10 @@ impl Host for LocalHost {
 
     fn marked(&self, mark: &str) -> Vec<u32> {
         processes::marked(mark)
+    }
+
+    fn usage(&self, mark: &str) -> Usage {
+        usage::of(&processes::marked(mark))
     }
 
     fn find_program(&self, name: &str) -> Option<PathBuf> {

@@ -21,6 +21,7 @@ mod nodes;
 pub(crate) mod ports;
 mod processes;
 mod timed;
+mod usage;
 
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use command::SearchPath;
@@ -31,6 +32,7 @@ pub use local::LocalHost;
 pub use nodes::{Hosts, Nodes};
 pub use processes::{Owner, is_alive};
 pub use timed::{Job, Timed};
+pub use usage::Usage;
 
 use plimsoll_core::plan::Action;
 use plimsoll_core::target::TargetFacts;
@@ -59,6 +61,9 @@ pub trait Host {
 
     /// Numbers of the living processes that carry exactly this mark.
     fn marked(&self, mark: &str) -> Vec<u32>;
+
+    /// What the processes that carry exactly this mark have used so far.
+    fn usage(&self, mark: &str) -> Usage;
 
     /// Where a program is, if it is installed.
     fn find_program(&self, name: &str) -> Option<PathBuf>;

@@ -4,7 +4,7 @@
 //! Invariant: everything that can be known to be missing is said before anything is changed.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Ask, Made, Plan};
+use plimsoll_core::plan::{Action, Ask, Made, Node, Plan};
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -25,6 +25,8 @@ pub struct Up {
     pub id: String,
     /// What it made.
     pub made: Made,
+    /// Where its servers are.
+    pub nodes: Vec<Node>,
 }
 
 impl Up {
@@ -106,6 +108,8 @@ pub struct Status {
     pub mount_dir: Option<String>,
     /// What it made, once all of it was.
     pub made: Option<Made>,
+    /// Where its servers are.
+    pub nodes: Vec<Node>,
     /// When it was begun, RFC 3339.
     pub since: String,
     /// What is wrong with it; empty when it is healthy.
@@ -223,6 +227,7 @@ pub fn up(
     let name = choice.parts.to_string();
     check_not_up(&name, state)?;
     let planned = plan(choice, options, hosts.here())?;
+    let nodes = planned.ask.site.servers.clone();
     let header = Header {
         format: FormatVersion::JOURNAL,
         id: planned.id.clone(),
@@ -244,6 +249,7 @@ pub fn up(
         name,
         id: planned.id,
         made: planned.made,
+        nodes,
     })
 }
 
@@ -338,6 +344,7 @@ pub fn status(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Status>
             since: record.header.began_at.clone(),
             problems: problems(&record, hosts),
             made: record.made.clone(),
+            nodes: record.header.nodes().to_vec(),
         });
     }
     Ok(all)

@@ -9,6 +9,7 @@ mod forest;
 mod method;
 mod phases;
 mod series;
+mod servers;
 mod verdicts;
 mod view;
 mod workload;
@@ -33,6 +34,7 @@ pub fn build(results: &Results) -> Report {
     sections.extend(doubts::fidelity(&view));
     sections.push(doubts::cache(&view));
     sections.extend(doubts::generator(&view));
+    sections.extend(servers::section(&view));
     sections.extend(doubts::warnings(&view));
     sections.push(method::method(&view));
     sections.push(method::arms(&view));

@@ -289,6 +289,7 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
         workers: Vec::new(),
         failed: None,
         data_check: None,
+        servers: Vec::new(),
         generator: Generator {
             engine: "io_uring".into(),
             user_cpu_ns: stats.ops() * 3_100,

@@ -12,12 +12,12 @@ use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::event::{Arm, Warning};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, HERE, Plan, Step};
+use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Server, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{Place, SimDisk};
-use plimsoll_lab::host::{LocalHost, Nodes, Owner};
+use plimsoll_lab::host::{Hosts as _, LocalHost, Nodes, Owner};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
 use plimsoll_lab::raise::{Razed, Standing, raise, raze};
 use plimsoll_lab::stacks::{Choice, DownError};
@@ -40,6 +40,8 @@ pub(crate) struct Target {
     /// Directory the arm works in, once raised.
     pub(super) directory: Option<PathBuf>,
     facts: Option<TargetFacts>,
+    /// What the stack made, if the target is one, and on which nodes.
+    made: Option<(Made, Vec<Node>)>,
 }
 
 impl Target {
@@ -182,6 +184,17 @@ impl Arms {
     /// Disks below the arms (major:minor) that can be watched for traffic.
     pub(crate) fn devices(&self) -> &[String] {
         &self.devices
+    }
+
+    /// The servers of an arm that can be watched, and the way to their nodes.
+    pub(crate) fn servers(&self, name: &str) -> Option<(&[Server], Nodes)> {
+        let (made, nodes) = self.target(name).made.as_ref()?;
+        if made.servers.is_empty() {
+            return None;
+        }
+        let mut reached = crate::cli::nodes();
+        reached.meet(nodes);
+        Some((&made.servers, reached))
     }
 
     /// Each system once, for measuring what it carries.
@@ -390,7 +403,7 @@ impl Arms {
         let name = choice.parts.to_string();
         let all = stacks::status(state, &mut self.nodes)
             .map_err(doing(Code::Failed, "read the journals of the stacks"))?;
-        let made = match all.into_iter().find(|status| status.name == name) {
+        let (made, nodes) = match all.into_iter().find(|status| status.name == name) {
             Some(status) if !status.problems.is_empty() => {
                 let list = status.problems.join("; ");
                 return Err(
@@ -398,17 +411,21 @@ impl Arms {
                         .hint(format!("take it down with: plimsoll stack down '{name}'")),
                 );
             }
-            Some(status) => status.made.unwrap_or_default(),
+            Some(status) => (status.made.unwrap_or_default(), status.nodes),
             None => {
                 let up = stacks::up(choice, &self.options, state, &mut self.nodes)
                     .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
                 self.raised.push(name.clone());
-                up.made
+                (up.made, up.nodes)
             }
         };
         self.hold(&name, state)?;
-        self.targets[place].description = made.description;
-        Ok(made.mount_dir.into())
+        self.targets[place]
+            .description
+            .clone_from(&made.description);
+        let mount_dir = PathBuf::from(&made.mount_dir);
+        self.targets[place].made = Some((made, nodes));
+        Ok(mount_dir)
     }
 
     /// Keeps others from taking the stack down while it is measured.
@@ -543,6 +560,7 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
         exclusive: true,
         directory: None,
         facts: None,
+        made: None,
     }
 }
 

@@ -5,17 +5,20 @@ use super::programs::Played;
 use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
 use plimsoll_core::event::{
-    Entry, Generator, Interval, Listener, OpStats, RunEvent, TrialId, TrialResult, Warning,
+    Entry, Generator, Interval, Listener, OpStats, RunEvent, ServerUse, TrialId, TrialResult,
+    Warning,
 };
 use plimsoll_core::model::{Cell, Fidelity, Model, Selection};
 use plimsoll_core::num::{ratio, saturating_u32};
+use plimsoll_core::plan::Server;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::{Commands, Workload};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{Outcome, Prepared, RunOptions};
-use plimsoll_lab::host::{Clock as _, SystemClock};
+use plimsoll_lab::host::{Clock as _, Nodes, SystemClock};
+use plimsoll_lab::watch;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -114,7 +117,11 @@ pub(crate) fn run_trial(
         trial: trial.clone(),
         took: prepare,
     });
-    let outcome = measure(&mut prepared, trial, entry, settings, stop, listener)?;
+    let servers = arms.servers(&trial.arm);
+    let (outcome, servers) = watched(servers, || {
+        measure(&mut prepared, trial, entry, settings, stop, listener)
+    });
+    let outcome = outcome?;
     // What phases and loops leave is built anew for every trial, as their originals do; a data file
     // serves all trials of its arm and goes with the arm's directory.
     if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
@@ -138,6 +145,7 @@ pub(crate) fn run_trial(
         interrupted: outcome.interrupted,
         failed: outcome.failed,
         data_check: outcome.data_check,
+        servers,
     };
     tell(&result, entry.workload.is_open_loop(), listener);
     Ok(result)
@@ -163,11 +171,14 @@ fn run_programs(
     settle(arms.devices(), stop);
     let directory = arms.directory(&trial.arm)?;
     let clock = HostClock::start();
+    let (played, servers) = watched(arms.servers(&trial.arm), || {
+        super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)
+    });
     let Played {
         phases,
         wall,
         notes,
-    } = super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)?;
+    } = played?;
     for text in notes {
         let about = format!("{} on {}", trial.workload, trial.arm);
         listener.event(&RunEvent::Warning(Warning { about, text }));
@@ -191,9 +202,28 @@ fn run_programs(
         interrupted: stop.load(Ordering::Relaxed),
         failed: None,
         data_check: None,
+        servers,
     };
     tell(&result, false, listener);
     Ok(result)
+}
+
+/// Does something while these servers are watched.
+fn watched<T>(
+    servers: Option<(&[Server], Nodes)>,
+    work: impl FnOnce() -> T,
+) -> (T, Vec<ServerUse>) {
+    let Some((servers, mut nodes)) = servers else {
+        return (work(), Vec::new());
+    };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch::watch(servers, &mut nodes, &SystemClock::new(), &stop));
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        // A watcher that fell over watches no more; the trial counts all the same.
+        (done, watcher.join().unwrap_or_default())
+    })
 }
 
 /// Waits until earlier trials burden this one no more: what they left in the page cache is written

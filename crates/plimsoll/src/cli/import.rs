@@ -308,6 +308,7 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         interrupted: false,
         failed: None,
         data_check: None,
+        servers: Vec::new(),
     }
 }
 

@@ -150,7 +150,7 @@ fn host() -> LocalHost {
 }
 
 /// This machine and the nodes that are reached from it.
-fn nodes() -> Nodes {
+pub(crate) fn nodes() -> Nodes {
     Nodes::new(host())
 }
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Watching the servers of a stack while it works: who moved how much, who used which processor
+//! time, whose memory grew, and who stood still while others worked.
+//!
+//! Invariant: watching takes a look each second and keeps a few numbers per server, whatever the
+//! length of the trial.
+
+use plimsoll_core::event::ServerUse;
+use plimsoll_core::plan::Server;
+use plimsoll_core::units::Nanos;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::host::{Clock, Hosts, Usage};
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How often it is seen whether to stop.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A server that moved less than this in a look stood still: heartbeats are less.
+const STILL_BYTES: u64 = 4096;
+
+/// One server while it is watched.
+struct Watched<'a> {
+    server: &'a Server,
+    first: Usage,
+    last: Usage,
+    thread_share_max: f64,
+    still: Nanos,
+}
+
+/// Watches these servers until told to stop, and says what they used. Servers whose node cannot
+/// be asked are left out.
+pub fn watch(
+    servers: &[Server],
+    hosts: &mut dyn Hosts,
+    clock: &dyn Clock,
+    stop: &AtomicBool,
+) -> Vec<ServerUse> {
+    let began = clock.now();
+    let mut watched: Vec<Watched<'_>> = Vec::new();
+    for server in servers {
+        if let Some(first) = look(server, hosts) {
+            watched.push(Watched {
+                server,
+                first,
+                last: first,
+                thread_share_max: 0.0,
+                still: Nanos(0),
+            });
+        }
+    }
+    let mut before = began;
+    loop {
+        while clock.now().saturating_sub(before) < LOOK && !stop.load(Ordering::Relaxed) {
+            clock.pause(PAUSE);
+        }
+        let now = clock.now();
+        note(&mut watched, hosts, now.saturating_sub(before));
+        before = now;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let length = nanos(before.saturating_sub(began));
+    watched.iter().map(|one| one.result(length)).collect()
+}
+
+/// Takes one look at all.
+fn note(watched: &mut [Watched<'_>], hosts: &mut dyn Hosts, passed: Duration) {
+    let mut moved = Vec::new();
+    for one in watched.iter_mut() {
+        let now = look(one.server, hosts).unwrap_or(one.last);
+        let thread = now
+            .busiest_thread_ns
+            .saturating_sub(one.last.busiest_thread_ns);
+        let share = thread as f64 / (passed.as_nanos() as f64).max(1.0);
+        one.thread_share_max = one.thread_share_max.max(share);
+        moved.push(now.moved_bytes.saturating_sub(one.last.moved_bytes));
+        one.last = now;
+    }
+    let others_work = moved.iter().any(|&bytes| bytes >= STILL_BYTES);
+    for (one, moved) in watched.iter_mut().zip(moved) {
+        if others_work && moved < STILL_BYTES {
+            one.still = one.still + nanos(passed);
+        }
+    }
+}
+
+fn look(server: &Server, hosts: &mut dyn Hosts) -> Option<Usage> {
+    let host = hosts.on(&server.node).ok()?;
+    let used = server.marks.iter().map(|mark| host.usage(mark));
+    Some(used.fold(Usage::default(), Usage::and))
+}
+
+impl Watched<'_> {
+    fn result(&self, length: Nanos) -> ServerUse {
+        ServerUse {
+            server: self.server.name.clone(),
+            length,
+            cpu_ns: self.last.cpu_ns.saturating_sub(self.first.cpu_ns),
+            thread_share_max: self.thread_share_max,
+            resident_bytes: self.last.resident_bytes,
+            grown_bytes: self.last.resident_bytes.cast_signed()
+                - self.first.resident_bytes.cast_signed(),
+            moved_bytes: self.last.moved_bytes.saturating_sub(self.first.moved_bytes),
+            still: self.still,
+            processes_lost: self.first.processes.saturating_sub(self.last.processes),
+        }
+    }
+}
+
+fn nanos(length: Duration) -> Nanos {
+    Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{FakeHost, SystemClock};
+
+    fn server(name: &str) -> Server {
+        Server {
+            name: name.into(),
+            node: "here".into(),
+            marks: vec![format!("mark-{name}")],
+        }
+    }
+
+    #[test]
+    fn one_who_stands_still_while_another_works_is_told_apart() {
+        let mut host = FakeHost::new();
+        let servers = [server("a"), server("b")];
+        let at = |moved_bytes, cpu_ns| Usage {
+            processes: 1,
+            cpu_ns,
+            busiest_thread_ns: cpu_ns,
+            resident_bytes: 1 << 20,
+            moved_bytes,
+        };
+        host.usages
+            .insert("mark-a".into(), vec![at(0, 0), at(1 << 20, 500)]);
+        host.usages
+            .insert("mark-b".into(), vec![at(10, 0), at(20, 7)]);
+        let stop = AtomicBool::new(true);
+        let used = watch(&servers, &mut host, &SystemClock::new(), &stop);
+        assert_eq!((used[0].moved_bytes, used[0].cpu_ns), (1 << 20, 500));
+        assert_eq!(used[0].still, Nanos(0));
+        assert!(used[1].still.0 > 0 && used[1].moved_bytes == 10);
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the servers of the systems did: who worked how much, who stood still, whose memory grew,
+//! and which of that explains the answer.
+
+use plimsoll_core::event::{Entry, ServerUse};
+use plimsoll_core::num::ratio;
+use plimsoll_core::units::{self, Nanos};
+
+use super::view::{Pool, View};
+use crate::model::{Cell, Item, Section, Table, Tone};
+use crate::words;
+
+/// A thread that takes this share of a processor in some second has no more to give.
+const THREAD_FULL: f64 = 0.95;
+/// Servers are uneven when the busiest moved this many times the mean.
+const UNEVEN: f64 = 1.25;
+/// A server that stood still for this share of the time while others worked is named.
+const STILL_SHARE: f64 = 0.05;
+/// Memory that grew by this and by [`LEAK_SHARE`] of itself in every trial looks like a leak.
+const LEAK_BYTES: i64 = 16 << 20;
+const LEAK_SHARE: f64 = 0.1;
+
+/// One server over all trials of an arm.
+struct Sum<'a> {
+    name: &'a str,
+    length: Nanos,
+    cpu_ns: u64,
+    thread_share_max: f64,
+    resident_bytes: u64,
+    moved_bytes: u64,
+    still: Nanos,
+    processes_lost: u32,
+    /// Trials it was watched in, and those in which its memory grew as a leak would.
+    trials: usize,
+    grew: usize,
+    grown_bytes: i64,
+}
+
+impl Sum<'_> {
+    fn add(&mut self, used: &ServerUse) {
+        self.length = self.length + used.length;
+        self.cpu_ns += used.cpu_ns;
+        self.thread_share_max = self.thread_share_max.max(used.thread_share_max);
+        self.resident_bytes = self.resident_bytes.max(used.resident_bytes);
+        self.moved_bytes += used.moved_bytes;
+        self.still = self.still + used.still;
+        self.processes_lost += used.processes_lost;
+        self.grown_bytes += used.grown_bytes;
+        self.trials += 1;
+        let share = used.grown_bytes as f64 / (used.resident_bytes as f64).max(1.0);
+        if used.grown_bytes >= LEAK_BYTES && share >= LEAK_SHARE {
+            self.grew += 1;
+        }
+    }
+
+    fn cpus(&self) -> f64 {
+        ratio(self.cpu_ns as f64, self.length.0 as f64)
+    }
+}
+
+/// The section, if any server was watched.
+pub(super) fn section(view: &View<'_>) -> Option<Section> {
+    let mut section = Section::new(
+        "What did the servers do?",
+        "Processes of each server, looked at once a second during the measured parts. Bytes are \
+         those it read and wrote, from its clients and from its storage.",
+    );
+    for entry in &view.results.manifest.entries {
+        let pools = view.pools(entry);
+        let rows: Vec<_> = pools.iter().map(|pool| (pool, sums(pool))).collect();
+        if rows.iter().all(|(_, sums)| sums.is_empty()) {
+            continue;
+        }
+        section.items.push(Item::Table(table(entry, &rows)));
+        for (pool, sums) in &rows {
+            let notices = findings(&pool.name(), sums).into_iter();
+            section
+                .items
+                .extend(notices.map(|text| Item::Notice(Tone::Care, text)));
+        }
+    }
+    (!section.items.is_empty()).then_some(section)
+}
+
+fn sums<'a>(pool: &Pool<'a>) -> Vec<Sum<'a>> {
+    let mut sums: Vec<Sum<'a>> = Vec::new();
+    for used in pool.trials.iter().flat_map(|trial| &trial.servers) {
+        let at = sums.iter().position(|sum| sum.name == used.server);
+        let at = at.unwrap_or_else(|| {
+            sums.push(Sum {
+                name: &used.server,
+                length: Nanos(0),
+                cpu_ns: 0,
+                thread_share_max: 0.0,
+                resident_bytes: 0,
+                moved_bytes: 0,
+                still: Nanos(0),
+                processes_lost: 0,
+                trials: 0,
+                grew: 0,
+                grown_bytes: 0,
+            });
+            sums.len() - 1
+        });
+        sums[at].add(used);
+    }
+    sums
+}
+
+fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
+    let mut table = Table::new(
+        format!("{}: servers under load", entry.label),
+        &[
+            "System",
+            "Server",
+            "#Processors",
+            "#Busiest thread",
+            "#Moved per s",
+            "#Stood still",
+            "~#Memory",
+        ],
+    );
+    for (pool, sums) in rows {
+        for (n, sum) in sums.iter().enumerate() {
+            let name = if n == 0 { pool.name() } else { String::new() };
+            let busiest = Cell::new(percent(sum.thread_share_max));
+            let full = sum.thread_share_max >= THREAD_FULL;
+            let moved = ratio(sum.moved_bytes as f64, sum.length.as_secs_f64());
+            table.rows.push(vec![
+                Cell::new(name),
+                Cell::new(sum.name),
+                Cell::new(format!("{:.2}", sum.cpus())),
+                if full {
+                    busiest.tone(Tone::Care)
+                } else {
+                    busiest
+                },
+                Cell::new(units::throughput(moved)),
+                Cell::new(units::clock_duration(sum.still)),
+                Cell::new(units::size(sum.resident_bytes as f64)).detail(growth(sum.grown_bytes)),
+            ]);
+        }
+        table.notes.extend(evenness(&pool.name(), sums));
+    }
+    table.notes.push(
+        "Busiest thread: the largest share of one processor that a thread took in a second. Stood \
+         still: the time in which it moved nothing while another server did."
+            .into(),
+    );
+    table
+}
+
+/// How even the servers of a system worked: the busiest against the mean, and Jain's index
+/// (Jain, Chiu and Hawe 1984): 1 when all moved the same, 1/n when one did all.
+fn evenness(system: &str, sums: &[Sum<'_>]) -> Option<String> {
+    let (most, jain) = shares(sums)?;
+    Some(format!(
+        "Evenness of {system}: the busiest server moved {most:.2} times the mean; Jain's index {jain:.2}."
+    ))
+}
+
+fn shares(sums: &[Sum<'_>]) -> Option<(f64, f64)> {
+    if sums.len() < 2 {
+        return None;
+    }
+    let moved: Vec<f64> = sums.iter().map(|sum| sum.moved_bytes as f64).collect();
+    let total: f64 = moved.iter().sum();
+    let squares: f64 = moved.iter().map(|bytes| bytes * bytes).sum();
+    let count = moved.len() as f64;
+    let most = moved.iter().copied().fold(0.0, f64::max);
+    (total > 0.0).then(|| (most * count / total, total * total / (count * squares)))
+}
+
+/// What of it a reader should know before believing the figures.
+fn findings(system: &str, sums: &[Sum<'_>]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for sum in sums {
+        if sum.thread_share_max >= THREAD_FULL {
+            findings.push(format!(
+                "{system}: a thread of {} took {} of a processor: it was bound by one processor, not by its disk.",
+                sum.name,
+                percent(sum.thread_share_max)
+            ));
+        }
+        if sums.len() > 1 && ratio(sum.still.0 as f64, sum.length.0 as f64) > STILL_SHARE {
+            findings.push(format!(
+                "{system}: {} stood still for {} of {} while others worked.",
+                sum.name,
+                units::clock_duration(sum.still),
+                units::clock_duration(sum.length)
+            ));
+        }
+        if sum.grew == sum.trials && sum.trials > 1 {
+            findings.push(format!(
+                "{system}: the memory of {} grew in each of {}, by {} in all: it may leak.",
+                sum.name,
+                words::count(sum.trials, "trial"),
+                units::size(sum.grown_bytes as f64)
+            ));
+        }
+        if sum.processes_lost > 0 {
+            findings.push(format!(
+                "{system}: {} of {} ended during a trial.",
+                words::count(sum.processes_lost as usize, "process"),
+                sum.name
+            ));
+        }
+    }
+    if let Some((most, _)) = shares(sums)
+        && most > UNEVEN
+    {
+        findings.push(format!(
+            "{system}: its servers were unfair: the busiest moved {most:.2} times the mean."
+        ));
+    }
+    findings
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn growth(bytes: i64) -> String {
+    let size = units::size(bytes.unsigned_abs() as f64);
+    match bytes {
+        0 => String::new(),
+        1.. => format!("+{size}"),
+        _ => format!("−{size}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(server: &str, moved_bytes: u64) -> ServerUse {
+        ServerUse {
+            server: server.into(),
+            length: Nanos::SECOND,
+            cpu_ns: 500_000_000,
+            thread_share_max: 0.5,
+            resident_bytes: 100 << 20,
+            grown_bytes: 0,
+            moved_bytes,
+            still: Nanos(0),
+            processes_lost: 0,
+        }
+    }
+
+    fn sum<'a>(used: &'a [ServerUse]) -> Vec<Sum<'a>> {
+        let one = |used: &'a ServerUse| {
+            let mut sum = Sum {
+                name: &used.server,
+                length: Nanos(0),
+                cpu_ns: 0,
+                thread_share_max: 0.0,
+                resident_bytes: 0,
+                moved_bytes: 0,
+                still: Nanos(0),
+                processes_lost: 0,
+                trials: 0,
+                grew: 0,
+                grown_bytes: 0,
+            };
+            sum.add(used);
+            sum.add(used);
+            sum
+        };
+        used.iter().map(one).collect()
+    }
+
+    #[test]
+    fn even_servers_raise_no_doubt() {
+        let used = [used("a", 1000), used("b", 1000)];
+        let sums = sum(&used);
+        let (most, jain) = shares(&sums).unwrap();
+        assert!((most - 1.0).abs() < 1e-9 && (jain - 1.0).abs() < 1e-9);
+        assert!(findings("s", &sums).is_empty());
+        assert!((sums[0].cpus() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_fault_is_named() {
+        let mut busy = used("a", 3000);
+        busy.thread_share_max = 0.99;
+        let mut idle = used("b", 0);
+        idle.still = Nanos::SECOND;
+        idle.grown_bytes = 64 << 20;
+        idle.processes_lost = 1;
+        let used = [busy, idle];
+        let text = findings("s", &sum(&used)).join("\n");
+        for word in [
+            "bound by one processor",
+            "stood still",
+            "may leak",
+            "ended",
+            "unfair",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+}
