@@ -36,6 +36,7 @@ fn manifest() -> Manifest {
         arms: Vec::new(),
         entries: Vec::new(),
         blocks: 1,
+        ladder: Vec::new(),
     }
 }
 

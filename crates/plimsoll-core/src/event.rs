@@ -382,6 +382,10 @@ pub struct Manifest {
     pub entries: Vec<Entry>,
     /// Blocks planned.
     pub blocks: u32,
+    /// What each system adds to the one before it, in the order of the systems (without controls);
+    /// empty unless the run climbs a ladder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ladder: Vec<String>,
 }
 
 /// Something a reader of the results should know.

@@ -234,6 +234,20 @@ pub fn device_bytes(number: &str) -> Result<DeviceBytes, HostError> {
     }
 }
 
+/// Flushes that a device was asked for, by its number; of a partition those of its disk. `None`
+/// where the kernel does not count them (before Linux 5.5, and for devices without requests).
+#[must_use]
+pub fn device_flushes(number: &str) -> Option<u64> {
+    let device = fs::canonicalize(format!("/sys/dev/block/{number}")).ok()?;
+    let whole = match device.join("partition").exists() {
+        true => device.parent()?.to_path_buf(),
+        false => device,
+    };
+    let text = fs::read_to_string(whole.join("stat")).ok()?;
+    // Field 16 (from 1) of the block statistics: Documentation/block/stat.rst of the kernel.
+    text.split_whitespace().nth(15)?.parse().ok()
+}
+
 /// Versions of the programs that stacks use, as they say them; absent ones are left out.
 #[must_use]
 pub fn versions(host: &LocalHost) -> BTreeMap<String, String> {

@@ -13,6 +13,7 @@ pub mod experiment;
 pub mod facts;
 pub mod host;
 pub mod journal;
+pub mod proofs;
 pub mod raise;
 pub mod stacks;
 pub mod watch;

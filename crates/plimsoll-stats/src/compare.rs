@@ -38,6 +38,20 @@ pub struct ArmValues {
 /// repeated in a block, the last result counts.
 #[must_use]
 pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
+    each(manifest, trials, compare)
+}
+
+/// The same for a ladder of systems, each of which adds something to the one before it: every arm
+/// is held against the arm before. Controls are not among the rows; they judge as they do there.
+#[must_use]
+pub fn compare_steps(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
+    each(manifest, trials, step_by_step)
+}
+
+/// Compares arms under one workload and metric, as [`compare`] does.
+type Compare = fn(&str, Metric, &[ArmValues], &Policy) -> Vec<Comparison>;
+
+fn each(manifest: &Manifest, trials: &[TrialResult], compare: Compare) -> Vec<Comparison> {
     let mut all = Vec::new();
     for entry in &manifest.entries {
         let usable: Vec<&TrialResult> = trials
@@ -103,31 +117,36 @@ pub fn compare(
     let Some(base) = arms.iter().find(|arm| arm.control_of.is_none()) else {
         return Vec::new();
     };
-    let policy = Policy {
-        confidence: policy.confidence.clamp(0.5, 0.9999),
-        margin: policy.margin,
-    };
-    let own = |arm: &ArmValues| {
-        let name = arm.control_of.as_ref();
-        arms.iter()
-            .find(|other| Some(&other.name) == name)
-            .unwrap_or(base)
-            .clone()
-    };
-    // With several controls the noisiest one speaks.
-    let control = arms
-        .iter()
-        .filter(|arm| arm.control_of.is_some())
-        .filter_map(|arm| Paired::of(&Pairs::of(&own(arm), arm).logs))
-        .max_by(|a, b| {
-            let admitted = |p: &Paired| p.largest_admitted(policy.confidence);
-            admitted(a).total_cmp(&admitted(b))
-        });
-    let judge = Judge { policy, control };
+    let judge = Judge::of(arms, base, policy);
     let others = arms.iter().filter(|arm| arm.name != base.name);
     others
-        .map(|arm| judge.comparison(workload, metric, &own(arm), arm))
+        .map(|arm| judge.comparison(workload, metric, own(arms, base, arm), arm))
         .collect()
+}
+
+fn step_by_step(
+    workload: &str,
+    metric: Metric,
+    arms: &[ArmValues],
+    policy: &Policy,
+) -> Vec<Comparison> {
+    let rungs: Vec<&ArmValues> = arms.iter().filter(|arm| arm.control_of.is_none()).collect();
+    let Some(base) = rungs.first() else {
+        return Vec::new();
+    };
+    let judge = Judge::of(arms, base, policy);
+    let steps = rungs.windows(2);
+    steps
+        .map(|pair| judge.comparison(workload, metric, pair[0], pair[1]))
+        .collect()
+}
+
+/// The arm that a control is the second entry of; the base for the others.
+fn own<'a>(arms: &'a [ArmValues], base: &'a ArmValues, arm: &ArmValues) -> &'a ArmValues {
+    let name = arm.control_of.as_ref();
+    arms.iter()
+        .find(|other| Some(&other.name) == name)
+        .unwrap_or(base)
 }
 
 /// The blocks in which both arms have a usable value.
@@ -163,6 +182,24 @@ struct Judge {
 }
 
 impl Judge {
+    /// A confidence outside 0.5..=0.9999 is taken as the nearer end.
+    fn of(arms: &[ArmValues], base: &ArmValues, policy: &Policy) -> Judge {
+        let policy = Policy {
+            confidence: policy.confidence.clamp(0.5, 0.9999),
+            margin: policy.margin,
+        };
+        // With several controls the noisiest one speaks.
+        let control = arms
+            .iter()
+            .filter(|arm| arm.control_of.is_some())
+            .filter_map(|arm| Paired::of(&Pairs::of(own(arms, base, arm), arm).logs))
+            .max_by(|a, b| {
+                let admitted = |p: &Paired| p.largest_admitted(policy.confidence);
+                admitted(a).total_cmp(&admitted(b))
+            });
+        Judge { policy, control }
+    }
+
     fn comparison(
         &self,
         workload: &str,

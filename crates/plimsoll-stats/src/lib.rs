@@ -13,5 +13,5 @@ pub mod power;
 pub mod student;
 pub mod summary;
 
-pub use compare::{ArmValues, compare, compare_all, phase_label};
+pub use compare::{ArmValues, compare, compare_all, compare_steps, phase_label};
 pub use summary::Summary;

@@ -6,7 +6,7 @@
 
 use plimsoll_core::plan::{Action, Arg, Cmd, Ready};
 use plimsoll_core::target::TargetFacts;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -66,6 +66,10 @@ pub struct FakeHost {
     pub usages: BTreeMap<String, Vec<Usage>>,
     /// Looks at each mark so far.
     looks: RefCell<BTreeMap<String, usize>>,
+    /// Flushes of its disk, look by look and then again; none where nobody counts.
+    pub flushes: Vec<u64>,
+    /// Looks at the flushes so far.
+    flush_looks: Cell<usize>,
     /// Its clock.
     pub clock: SystemClock,
 }
@@ -289,6 +293,16 @@ impl Host for FakeHost {
         let usage = usages.get(*look).or(usages.last());
         *look += 1;
         usage.copied().unwrap_or_default()
+    }
+
+    fn flushes(&self, _: &Path) -> Option<u64> {
+        let look = self.flush_looks.get();
+        self.flush_looks.set(look + 1);
+        self.flushes.get(look % self.flushes.len().max(1)).copied()
+    }
+
+    fn find_text(&self, _: &[String], _: &[String]) -> Result<Option<String>, HostError> {
+        Ok(None)
     }
 
     fn find_program(&self, name: &str) -> Option<PathBuf> {

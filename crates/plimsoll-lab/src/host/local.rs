@@ -14,7 +14,7 @@ use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::{
-    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, usage,
+    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, search, usage,
 };
 use crate::facts;
 
@@ -406,6 +406,14 @@ impl Host for LocalHost {
 
     fn usage(&self, mark: &str) -> Usage {
         usage::of(&processes::marked(mark))
+    }
+
+    fn flushes(&self, dir: &Path) -> Option<u64> {
+        facts::device_flushes(&facts::device_of(dir)?)
+    }
+
+    fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError> {
+        search::find(dirs, texts)
     }
 
     fn find_program(&self, name: &str) -> Option<PathBuf> {

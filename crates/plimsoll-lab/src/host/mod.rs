@@ -20,6 +20,7 @@ pub(crate) mod network;
 mod nodes;
 pub(crate) mod ports;
 mod processes;
+mod search;
 mod timed;
 mod usage;
 
@@ -64,6 +65,16 @@ pub trait Host {
 
     /// What the processes that carry exactly this mark have used so far.
     fn usage(&self, mark: &str) -> Usage;
+
+    /// How often the disk below a directory was told to make everything durable, where the kernel
+    /// counts that.
+    fn flushes(&self, dir: &Path) -> Option<u64>;
+
+    /// The first place below these directories where one of these texts stands, in words.
+    ///
+    /// # Errors
+    /// When not everything could be looked at.
+    fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
 
     /// Where a program is, if it is installed.
     fn find_program(&self, name: &str) -> Option<PathBuf>;

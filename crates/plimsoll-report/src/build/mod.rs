@@ -6,6 +6,7 @@
 
 mod doubts;
 mod forest;
+mod ladder;
 mod method;
 mod phases;
 mod series;
@@ -27,6 +28,7 @@ pub fn build(results: &Results) -> Report {
     let view = View::of(results);
     let mut sections: Vec<Section> = Vec::new();
     sections.extend(doubts::missing(&view));
+    sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
     for entry in &results.manifest.entries {
         sections.push(workload::section(&view, entry));
@@ -39,7 +41,11 @@ pub fn build(results: &Results) -> Report {
     sections.push(method::method(&view));
     sections.push(method::arms(&view));
     sections.push(method::machine(&view));
-    let mut headline = verdicts::headline(&view);
+    let mut headline = if view.steps.is_empty() {
+        verdicts::headline(&view)
+    } else {
+        ladder::headline(&view)
+    };
     headline.extend(doubts::alarms(&view));
     Report {
         title: title(&view),

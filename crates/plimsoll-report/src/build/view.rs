@@ -9,7 +9,7 @@ use plimsoll_core::event::{Arm, Entry, KindStats, OpStats, Results, TrialResult}
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::op::Kind;
-use plimsoll_stats::compare_all;
+use plimsoll_stats::{compare_all, compare_steps};
 
 use crate::model::{Ink, Quantity};
 use crate::words;
@@ -19,6 +19,8 @@ pub(crate) struct View<'a> {
     pub(crate) results: &'a Results,
     pub(crate) arms: Vec<ArmView<'a>>,
     pub(crate) comparisons: Vec<Comparison>,
+    /// Every rung of a ladder against the one below; empty unless the run climbs one.
+    pub(crate) steps: Vec<Comparison>,
 }
 
 /// An arm and how it is drawn.
@@ -47,6 +49,11 @@ impl<'a> View<'a> {
         let arms = manifest.arms.iter();
         View {
             results,
+            steps: if manifest.ladder.is_empty() {
+                Vec::new()
+            } else {
+                compare_steps(manifest, &results.trials)
+            },
             arms: arms.map(|arm| ArmView { arm, ink: ink(arm) }).collect(),
             comparisons: if results.comparisons.is_empty() {
                 compare_all(manifest, &results.trials)

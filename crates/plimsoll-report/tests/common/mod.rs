@@ -332,5 +332,6 @@ fn manifest(arms: Vec<Arm>, entries: Vec<Entry>, blocks: u32, seed: Seed) -> Man
         arms,
         entries,
         blocks,
+        ladder: Vec::new(),
     }
 }

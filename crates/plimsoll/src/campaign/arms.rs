@@ -69,6 +69,11 @@ impl Target {
         }
     }
 
+    /// What the stack made, if the target is one, and its nodes.
+    pub(super) fn made(&self) -> Option<&(Made, Vec<Node>)> {
+        self.made.as_ref()
+    }
+
     pub(super) fn direct_align_bytes(&self) -> u32 {
         self.facts
             .as_ref()

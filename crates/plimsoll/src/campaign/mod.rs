@@ -30,7 +30,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use device::Consent;
-pub(crate) use proof::prove;
+pub(crate) use proof::{prove, refuse_failed, unseen};
 pub(crate) use scale::{Asked, entries, label_of};
 
 /// What holds for all trials.
@@ -111,6 +111,7 @@ pub(crate) fn manifest(
         arms: arms.described(),
         entries,
         blocks: settings.blocks,
+        ladder: Vec::new(),
     }
 }
 

@@ -4,7 +4,10 @@
 use super::arms::stopped;
 use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
+use plimsoll_core::event::Warning;
 use plimsoll_engine::{Fault, VerifyOptions, VerifyReport};
+use plimsoll_lab::host::Hosts as _;
+use plimsoll_lab::proofs::{self, Depth, Outcome, Proved};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes the writes are spread over.
@@ -14,14 +17,17 @@ pub(super) const VERIFY_BYTES: u64 = 16 << 20;
 const OPERATIONS: u64 = 1_500;
 const DEPTH: u32 = 16;
 
-/// Proves each system once. The seed differs by run and system: blocks that an earlier run or
+/// Proves each system once: that it keeps data, then what its recipe says must be seen of it. With
+/// [`Depth::Whole`] also what takes nodes away for a while. Gives what was seen, arm by arm. The seed differs by run and system: blocks that an earlier run or
 /// another system left must not pass for those of this one.
 pub(crate) fn prove(
     arms: &Arms,
     id: &str,
     settings: &Settings,
+    depth: Depth,
     stop: &AtomicBool,
-) -> Result<(), Failure> {
+) -> Result<Vec<(String, Vec<Proved>)>, Failure> {
+    let mut all = Vec::new();
     for (name, target) in arms.probed() {
         let Some(directory) = &target.directory else {
             continue;
@@ -39,8 +45,51 @@ pub(crate) fn prove(
             return Err(stopped());
         }
         judge(name, &report)?;
+        let Some((made, nodes)) = target.made() else {
+            continue;
+        };
+        let mut reached = crate::cli::nodes();
+        reached.meet(nodes);
+        let proved = proofs::prove(made, directory, id, depth, &mut reached);
+        all.push((name.to_owned(), proved));
     }
-    Ok(())
+    Ok(all)
+}
+
+/// The first proof that failed is the reason to trust no figure of that system.
+pub(crate) fn refuse_failed(all: &[(String, Vec<Proved>)]) -> Result<(), Failure> {
+    let failed = |proved: &&Proved| matches!(proved.outcome, Outcome::Failed(_));
+    let mut found = all.iter().filter_map(|(name, proved)| {
+        let first = proved.iter().find(failed)?;
+        let Outcome::Failed(seen) = &first.outcome else {
+            return None;
+        };
+        Some((name, &first.what, seen))
+    });
+    match found.next() {
+        None => Ok(()),
+        Some((name, what, seen)) => Err(Failure::new(
+            Code::BadData,
+            format!("measure on {name}: it must be so that {what}, and it is not: {seen}"),
+        )
+        .hint("nothing was measured; `plimsoll stack check` looks at everything once more")),
+    }
+}
+
+/// What could not be seen, as remarks for the report.
+pub(crate) fn unseen(all: &[(String, Vec<Proved>)]) -> Vec<Warning> {
+    let mut unseen = Vec::new();
+    for (name, proved) in all {
+        for one in proved {
+            if let Outcome::Unseen(why) = &one.outcome {
+                unseen.push(Warning {
+                    about: name.clone(),
+                    text: format!("it was not seen that {}: {why}", one.what),
+                });
+            }
+        }
+    }
+    unseen
 }
 
 fn judge(name: &str, report: &VerifyReport) -> Result<(), Failure> {

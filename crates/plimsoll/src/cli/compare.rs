@@ -85,6 +85,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,
+        ladder: &[],
     })?;
     let Some(results) = finished else {
         return Ok(ExitCode::SUCCESS);

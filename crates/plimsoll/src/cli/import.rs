@@ -201,6 +201,7 @@ fn manifest(id: &str, sources: &[Source]) -> Manifest {
         arms: sources.iter().map(arm).collect(),
         entries: vec![entry(sources)],
         blocks: saturating_u32(blocks as u64),
+        ladder: Vec::new(),
     }
 }
 

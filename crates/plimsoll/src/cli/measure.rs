@@ -11,6 +11,7 @@ use plimsoll_core::event::{Manifest, Results};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::{DataCheck, EngineChoice};
+use plimsoll_lab::proofs::Depth;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -85,6 +86,8 @@ pub(super) struct Measure<'a> {
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
     pub(super) dry_run: bool,
+    /// What each target adds to the one before it; empty unless they are a ladder.
+    pub(super) ladder: &'a [String],
 }
 
 /// Does it, prints the results, leaves the report in the run folder. `None` after a dry run.
@@ -256,6 +259,23 @@ fn settings(job: &Measure<'_>, id: &str) -> Result<Settings, Failure> {
     })
 }
 
+/// Settings for proofs alone, of which only the seed matters.
+pub(super) fn proof_settings(id: &str) -> Settings {
+    let seed = Seed(0).derive(id, 0);
+    Settings {
+        seed,
+        stamp_seed: seed,
+        policy: Policy::default(),
+        blocks: 1,
+        length: None,
+        warmup: Nanos(0),
+        whole: false,
+        verify: true,
+        data_check: DataCheck::Off,
+        engine: EngineChoice::Auto,
+    }
+}
+
 fn play(
     job: &Measure<'_>,
     arms: &Arms,
@@ -268,10 +288,13 @@ fn play(
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
     if settings.verify {
-        campaign::prove(arms, id, settings, stop)?;
+        let proved = campaign::prove(arms, id, settings, Depth::Quick, stop)?;
+        campaign::refuse_failed(&proved)?;
+        notes.extend(campaign::unseen(&proved));
     }
     let entries = campaign::entries(asked, arms, settings, stop, &mut notes)?;
-    let manifest = campaign::manifest(id, arms, entries, settings);
+    let mut manifest = campaign::manifest(id, arms, entries, settings);
+    manifest.ladder = job.ladder.to_vec();
     if !job.json {
         super::say(&announcement(&manifest, folder));
     }

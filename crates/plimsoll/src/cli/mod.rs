@@ -6,6 +6,7 @@ mod doctor;
 mod export;
 mod fit;
 mod import;
+mod layers;
 mod measure;
 mod progress;
 mod raze;
@@ -41,6 +42,7 @@ enum Command {
     Fit(fit::Args),
     Run(run::Args),
     Compare(compare::Args),
+    Layers(layers::Args),
     Stack(stack::Args),
     Report(report::Args),
     Import(import::Args),
@@ -73,6 +75,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Fit(args) => fit::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Compare(args) => compare::main(&args),
+        Command::Layers(args) => layers::main(&args),
         Command::Stack(args) => stack::main(&args),
         Command::Report(args) => report::main(&args),
         Command::Import(args) => import::main(&args),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll stack`: storage systems stood up on this machine, and taken down again.
 
+mod check;
+mod list;
+
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
 use plimsoll_core::units;
@@ -15,6 +18,7 @@ use std::sync::atomic::Ordering;
 /// Stand up storage systems on this machine, see how they are, take them down.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  plimsoll stack list
   plimsoll stack up local iscsi raid1
   plimsoll stack up raid1 --size 4G --dry-run
   plimsoll stack status
@@ -26,6 +30,13 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
+    /// List stacks and layers, with what is missing for them here.
+    List(list::List),
+    /// Say what can be set of a stack or a layer.
+    Show(list::Show),
+    /// See whether stacks can be trusted: that they keep data, that syncs reach the disk, that
+    /// strangers stay out, that a node can go.
+    Check(check::Args),
     /// Stand stacks up.
     Up(Up),
     /// Say which stacks are up and how they are.
@@ -98,6 +109,9 @@ impl Shape {
 pub(super) fn main(args: &Args) -> Outcome {
     let state = super::state_dir()?;
     match &args.verb {
+        Verb::List(args) => list::list(args),
+        Verb::Show(args) => list::show(args),
+        Verb::Check(args) => check::main(args),
         Verb::Up(up) => raise(up, &state),
         Verb::Status(status) => show(status, &state),
         Verb::Down(down) => lower(down, &state),

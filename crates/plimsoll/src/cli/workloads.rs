@@ -86,7 +86,8 @@ fn details(known: &Known) -> String {
     text
 }
 
-fn unit(unit: Unit) -> String {
+/// What values of a unit look like, in words.
+pub(super) fn unit(unit: Unit) -> String {
     match unit {
         Unit::Size(1) => "size in bytes, or with a unit such as 64MiB".into(),
         Unit::Size(each) => format!(

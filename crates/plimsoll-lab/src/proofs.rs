@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What must be seen of a stack before it is trusted, looked at.
+//!
+//! Invariants: everything is done in a directory that the caller made for it; what a proof takes
+//! away it brings back; a proof that could not be carried out is never taken for one that passed.
+
+use plimsoll_core::plan::{Action, Made, Proof};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::host::{HostError, Hosts};
+
+/// Synced writes of which each must reach the disk below.
+const FLUSHES: u64 = 8;
+
+/// Times a second client must see the newest of what the first wrote.
+const SIGHTINGS: u32 = 20;
+
+/// Files written while all nodes are there, and again while one is away.
+const FILES: u32 = 32;
+
+/// Bytes of each.
+const FILE_BYTES: usize = 128 << 10;
+
+/// How long the data may take to be there while a node is away: longer than every patience that
+/// parts of our stacks are set to.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What became of a proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is as it must be; with what was seen.
+    Passed(String),
+    /// It is not; with what was seen.
+    Failed(String),
+    /// It cannot be seen here; with the reason.
+    Unseen(String),
+}
+
+/// A proof and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proved {
+    /// What was to be shown, in words.
+    pub what: String,
+    /// What was seen.
+    pub outcome: Outcome,
+}
+
+/// Which proofs are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Those that disturb nobody and take a moment.
+    Quick,
+    /// Also those that take nodes away for a while.
+    Whole,
+}
+
+/// Looks at every proof of what was made. `directory` lies below its mount; `id` is the journal's.
+pub fn prove(
+    made: &Made,
+    directory: &Path,
+    id: &str,
+    depth: Depth,
+    hosts: &mut dyn Hosts,
+) -> Vec<Proved> {
+    let bench = Bench { directory, id };
+    let wanted = made
+        .proofs
+        .iter()
+        .filter(|proof| depth == Depth::Whole || !matches!(proof, Proof::Survives { .. }));
+    wanted
+        .map(|proof| Proved {
+            what: words(proof),
+            outcome: bench.look(proof, Path::new(&made.mount_dir), hosts),
+        })
+        .collect()
+}
+
+/// What a proof shows.
+#[must_use]
+pub fn words(proof: &Proof) -> String {
+    match proof {
+        Proof::Flushes { node, .. } => {
+            format!("a synced write makes the disk of {node} flush")
+        }
+        Proof::SecondClient { .. } => "a second client reads at once what was written".into(),
+        Proof::Refused { why, .. } => format!("no stranger can {why}"),
+        Proof::Hidden { node, .. } => {
+            format!("neither text nor names stand on the disk of {node} as they are")
+        }
+        Proof::Survives { node, .. } => format!("the data are there without {node}"),
+    }
+}
+
+/// Where and for whom proofs are carried out.
+struct Bench<'a> {
+    directory: &'a Path,
+    id: &'a str,
+}
+
+/// What a look at the machine came to: a fault of the stack, or of the look.
+enum Trouble {
+    Stack(String),
+    Look(String),
+}
+
+impl Trouble {
+    fn stack(what: &str) -> impl Fn(std::io::Error) -> Trouble + '_ {
+        move |error| Trouble::Stack(format!("could not {what}: {error}"))
+    }
+}
+
+impl From<HostError> for Trouble {
+    fn from(error: HostError) -> Trouble {
+        Trouble::Look(error.to_string())
+    }
+}
+
+impl Bench<'_> {
+    fn look(&self, proof: &Proof, mount: &Path, hosts: &mut dyn Hosts) -> Outcome {
+        let seen = match proof {
+            Proof::Flushes { node, dir } => self.flushes(node, dir, hosts),
+            Proof::SecondClient { path } => self.second_client(mount, Path::new(path)),
+            Proof::Refused {
+                node,
+                attempt,
+                undo,
+                ..
+            } => self.refused(node, attempt, undo.as_deref(), hosts),
+            Proof::Hidden { node, dirs } => self.hidden(node, dirs, hosts),
+            Proof::Survives {
+                node,
+                lose,
+                restore,
+            } => self.survives(node, lose, restore, hosts),
+        };
+        match seen {
+            Ok(seen) => Outcome::Passed(seen),
+            Err(Trouble::Stack(seen)) => Outcome::Failed(seen),
+            Err(Trouble::Look(why)) => Outcome::Unseen(why),
+        }
+    }
+
+    /// A file of its own for a proof, removed when it is dropped.
+    fn file(&self, name: &str) -> Scratch {
+        Scratch(self.directory.join(format!("proof-{name}")))
+    }
+
+    fn flushes(&self, node: &str, dir: &str, hosts: &mut dyn Hosts) -> Result<String, Trouble> {
+        let mut count = || match hosts.on(node)?.flushes(Path::new(dir)) {
+            Some(count) => Ok(count),
+            None => Err(Trouble::Look(format!(
+                "the kernel does not count the flushes of what {dir} lies on"
+            ))),
+        };
+        let file = self.file("flush");
+        let write = "write and sync a file";
+        let mut open = File::create(&file.0).map_err(Trouble::stack(write))?;
+        let before = count()?;
+        for n in 0..FLUSHES {
+            writeln!(open, "{n}").map_err(Trouble::stack(write))?;
+            open.sync_data().map_err(Trouble::stack(write))?;
+        }
+        let seen = count()?.saturating_sub(before);
+        let text = format!("{FLUSHES} syncs, {seen} flushes of the disk");
+        if seen >= FLUSHES {
+            Ok(text)
+        } else {
+            Err(Trouble::Stack(text))
+        }
+    }
+
+    fn second_client(&self, mount: &Path, second: &Path) -> Result<String, Trouble> {
+        let file = self.file("seen");
+        let below = file.0.strip_prefix(mount).map_err(|_| {
+            Trouble::Look(format!("{} does not lie in the mount", file.0.display()))
+        })?;
+        let other = second.join(below);
+        for n in 0..SIGHTINGS {
+            let text = format!("sighting {n}");
+            fs::write(&file.0, &text).map_err(Trouble::stack("write a file"))?;
+            let read = fs::read_to_string(&other).unwrap_or_default();
+            if read != text {
+                return Err(Trouble::Stack(format!(
+                    "'{text}' was written and closed, and '{read}' was read through {}",
+                    second.display()
+                )));
+            }
+        }
+        Ok(format!("{SIGHTINGS} of {SIGHTINGS} times"))
+    }
+
+    fn refused(
+        &self,
+        node: &str,
+        attempt: &plimsoll_core::plan::Cmd,
+        undo: Option<&Action>,
+        hosts: &mut dyn Hosts,
+    ) -> Result<String, Trouble> {
+        let host = hosts.on(node)?;
+        let tried = host.carry_out(self.id, &Action::Run(attempt.clone()));
+        if let Some(undo) = undo {
+            host.carry_out(self.id, undo)?;
+        }
+        match tried {
+            Ok(()) => Err(Trouble::Stack(format!("'{attempt}' succeeded"))),
+            Err(HostError::Failed { status, .. }) => Ok(format!("refused with {status}")),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn hidden(
+        &self,
+        node: &str,
+        dirs: &[String],
+        hosts: &mut dyn Hosts,
+    ) -> Result<String, Trouble> {
+        // Long enough to stand nowhere by chance; no compression makes a block of it vanish.
+        let name = format!("unveiled-name-{}", self.id);
+        let text = format!("unveiled-text-{}", self.id);
+        let file = Scratch(self.directory.join(&name));
+        let write = "write and sync a file";
+        let mut open = File::create(&file.0).map_err(Trouble::stack(write))?;
+        let line = format!("{text}\n").repeat(1 << 12);
+        open.write_all(line.as_bytes())
+            .and_then(|()| open.sync_all())
+            .map_err(Trouble::stack(write))?;
+        match hosts.on(node)?.find_text(dirs, &[name, text])? {
+            None => Ok(format!("looked through {}", dirs.join(", "))),
+            Some(place) => Err(Trouble::Stack(place)),
+        }
+    }
+
+    fn survives(
+        &self,
+        node: &str,
+        lose: &[(String, Action)],
+        restore: &[(String, Action)],
+        hosts: &mut dyn Hosts,
+    ) -> Result<String, Trouble> {
+        let place = Scratch(self.directory.join("proof-files"));
+        fs::create_dir(&place.0).map_err(Trouble::stack("make a directory"))?;
+        within(&place.0, "write", |dir| write_files(dir, 0))?;
+        self.all(lose, hosts)?;
+        let without = within(&place.0, "read", |dir| check_files(dir, 0))
+            .and_then(|()| within(&place.0, "write", |dir| write_files(dir, FILES)))
+            .and_then(|()| within(&place.0, "read", |dir| check_files(dir, FILES)));
+        self.all(restore, hosts)?;
+        without.map_err(|trouble| match trouble {
+            Trouble::Stack(text) => Trouble::Stack(format!("without {node}: {text}")),
+            other => other,
+        })?;
+        within(&place.0, "read", |dir| {
+            check_files(dir, 0).and_then(|()| check_files(dir, FILES))
+        })?;
+        Ok(format!(
+            "{FILES} files read and {FILES} written while it was away, all there after it came back"
+        ))
+    }
+
+    fn all(&self, actions: &[(String, Action)], hosts: &mut dyn Hosts) -> Result<(), Trouble> {
+        actions
+            .iter()
+            .try_for_each(|(node, action)| Ok(hosts.on(node)?.carry_out(self.id, action)?))
+    }
+}
+
+/// Does something with a directory that may never end, for as long as our patience lasts.
+fn within(
+    directory: &Path,
+    verb: &str,
+    work: impl FnOnce(&Path) -> Result<(), Trouble> + Send + 'static,
+) -> Result<(), Trouble> {
+    let (tell, told) = mpsc::channel();
+    let owned = directory.to_path_buf();
+    // Not joined: what hangs in the kernel would hold us for ever. It ends with what it waits for.
+    std::thread::spawn(move || tell.send(work(&owned)));
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        Err(Trouble::Stack(format!(
+            "could not {verb} files within {} s",
+            PATIENCE.as_secs()
+        )))
+    })
+}
+
+fn content(number: u32) -> Vec<u8> {
+    let mut rng = plimsoll_core::rng::Rng::new(plimsoll_core::rng::Seed(number.into()));
+    let word = |_| rng.next_u64().to_le_bytes();
+    (0..FILE_BYTES / 8).flat_map(word).collect()
+}
+
+fn write_files(dir: &Path, from: u32) -> Result<(), Trouble> {
+    let write = "write and sync a file";
+    for number in from..from + FILES {
+        let mut file = File::create(dir.join(number.to_string())).map_err(Trouble::stack(write))?;
+        file.write_all(&content(number))
+            .and_then(|()| file.sync_all())
+            .map_err(Trouble::stack(write))?;
+    }
+    Ok(())
+}
+
+fn check_files(dir: &Path, from: u32) -> Result<(), Trouble> {
+    for number in from..from + FILES {
+        let path = dir.join(number.to_string());
+        let read = format!("read {}", path.display());
+        let mut file = File::open(&path).map_err(Trouble::stack(&read))?;
+        forget_cached(&file);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(Trouble::stack(&read))?;
+        if bytes != content(number) {
+            let text = format!("{} does not hold what was written", path.display());
+            return Err(Trouble::Stack(text));
+        }
+    }
+    Ok(())
+}
+
+/// The page cache of this machine must not answer for a node that is gone. Where it cannot be told
+/// to forget, the reading proves less; it never proves what is not so.
+fn forget_cached(file: &File) {
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+}
+
+/// A file or directory of a proof, removed at its end.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // The whole directory goes later; what cannot be removed now goes then.
+        let _ = if self.0.is_dir() {
+            fs::remove_dir_all(&self.0)
+        } else {
+            fs::remove_file(&self.0)
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll layers`: what each layer of a stack costs.
+
+use super::measure::{Measure, Timing, measure};
+use super::stack::Shape;
+use crate::campaign::Consent;
+use crate::failure::{Code, Failure, Outcome};
+use plimsoll_core::comparison::Policy;
+use plimsoll_core::plan::Parts;
+use plimsoll_lab::stacks::{Choice, Rung};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What does each layer of a stack cost?
+///
+/// The stack is stood up layer by layer (disk, export, transport, redundancy, tenant, encryption),
+/// and all of these are compared in one interleaved experiment, each with the one below it. The
+/// lowest is entered a second time as the control.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll layers raid1 -w varmail
+  plimsoll layers 'gluster(distribute)+tenant(tls)+crypt' -w 'iozone -c -e -r 1m -i 0 -i 1'")]
+pub(super) struct Args {
+    /// The stack, with its layers.
+    #[arg(value_name = "STACK")]
+    stack: String,
+    /// Workload, as `plimsoll run` takes it. May be repeated.
+    #[arg(short, long = "workload", required = true, value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+    /// Blocks: how often every rung runs every workload.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    blocks: u32,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    shape: Shape,
+    /// Two rungs within this fraction of each other are equivalent. Fixed before the first block.
+    #[arg(long, default_value_t = 0.05, value_name = "FRACTION")]
+    margin: f64,
+    /// Run folder to make (default: ./plimsoll-results/<time>).
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print the results as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Say what would be done, in which order, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The rungs of a stack: those of its base, then one for each layer.
+fn rungs(choice: &Choice) -> Vec<Rung> {
+    let mut rungs = choice.stack.rungs(choice);
+    let parts = &choice.parts;
+    for (n, layer) in parts.layers.iter().enumerate() {
+        let up_to_here = Parts {
+            base: parts.base.clone(),
+            layers: parts.layers[..=n].to_vec(),
+        };
+        rungs.push(Rung {
+            adds: layer.name.clone(),
+            stack: up_to_here.to_string(),
+        });
+    }
+    rungs
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    if !(args.margin > 0.0 && args.margin < 1.0) {
+        return Err(Failure::usage(format!(
+            "use margin {}: it is a fraction between 0 and 1, such as 0.05",
+            args.margin
+        )));
+    }
+    let choice = Choice::parse(&args.stack).map_err(Failure::usage)?;
+    let rungs = rungs(&choice);
+    if rungs.len() < 2 {
+        return Err(Failure::usage(format!(
+            "take {} apart: it has one layer only",
+            args.stack
+        )));
+    }
+    let targets: Vec<String> = rungs.iter().map(|rung| rung.stack.clone()).collect();
+    let ladder: Vec<String> = rungs.into_iter().map(|rung| rung.adds).collect();
+    let finished = measure(&Measure {
+        targets: &targets,
+        workloads: &args.workloads,
+        control: true,
+        blocks: args.blocks,
+        whole: false,
+        timing: &args.timing,
+        shape: &args.shape,
+        consent: Consent::of(&[]),
+        policy: Policy {
+            margin: args.margin,
+            ..Policy::default()
+        },
+        output: args.output.as_deref(),
+        json: args.json,
+        dry_run: args.dry_run,
+        ladder: &ladder,
+    })?;
+    let Some(results) = finished else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    super::measure::check_data(&results)?;
+    if !results.complete {
+        return super::done(Code::Interrupted);
+    }
+    super::measure::check_trials(&results)?;
+    Ok(ExitCode::SUCCESS)
+}

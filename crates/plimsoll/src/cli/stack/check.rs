@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll stack check`: everything that must be seen of a stack before it is trusted.
+
+use super::Shape;
+use crate::campaign::{self, Arms};
+use crate::cli::measure::proof_settings;
+use crate::cli::spec::TargetSpec;
+use crate::failure::{Code, Failure, Outcome};
+use plimsoll_lab::proofs::{Depth, Outcome as Seen, Proved};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Stacks. Those that are not up are stood up, and taken down at the end.
+    #[arg(required = true, value_name = "STACK")]
+    names: Vec<String>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Leave out what takes nodes away for a while.
+    #[arg(long)]
+    quick: bool,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let choices = super::choices(&args.names)?;
+    let specs: Vec<TargetSpec> = choices
+        .into_iter()
+        .map(|choice| TargetSpec::Stack(Box::new(choice)))
+        .collect();
+    let state = crate::cli::state_dir()?;
+    let id = campaign::run_id();
+    let options = args.shape.options(&state);
+    let mut arms = Arms::named(&args.names, &specs, false, options, crate::cli::host());
+    let stop = crate::cli::stop_flag()?;
+    let depth = if args.quick {
+        Depth::Quick
+    } else {
+        Depth::Whole
+    };
+    let proved = arms
+        .raise(&id, &state, &[], &stop)
+        .and_then(|()| campaign::prove(&arms, &id, &proof_settings(&id), depth, &stop));
+    let left = arms.lower(&state);
+    let proved = proved?;
+    if args.json {
+        print_json(&proved);
+    } else {
+        crate::cli::print(&as_text(&proved));
+    }
+    crate::cli::raze::verdict(&left)?;
+    let failed = |one: &Proved| matches!(one.outcome, Seen::Failed(_));
+    match proved.iter().find(|(_, all)| all.iter().any(failed)) {
+        None => Ok(ExitCode::SUCCESS),
+        Some((name, _)) => Err(Failure::new(
+            Code::BadData,
+            format!("trust {name}: something is not as it must be; see above"),
+        )),
+    }
+}
+
+/// The word for what was seen, and the detail.
+fn words(seen: &Seen) -> (&'static str, &str) {
+    match seen {
+        Seen::Passed(text) => ("yes", text),
+        Seen::Failed(text) => ("NO", text),
+        Seen::Unseen(text) => ("not seen", text),
+    }
+}
+
+fn as_text(proved: &[(String, Vec<Proved>)]) -> String {
+    let mut text = String::new();
+    for (name, all) in proved {
+        let _ = writeln!(
+            text,
+            "{name}:\n  yes       it keeps what is written, 16 at once"
+        );
+        for one in all {
+            let (word, detail) = words(&one.outcome);
+            let _ = writeln!(text, "  {word:<9} {}: {detail}", one.what);
+        }
+    }
+    text
+}
+
+fn print_json(proved: &[(String, Vec<Proved>)]) {
+    let one = |one: &Proved| {
+        let (word, detail) = words(&one.outcome);
+        serde_json::json!({ "what": one.what, "seen": word, "detail": detail })
+    };
+    let stacks: Vec<_> = proved
+        .iter()
+        .map(|(name, all)| {
+            let proofs: Vec<_> = all.iter().map(one).collect();
+            serde_json::json!({ "name": name, "proofs": proofs })
+        })
+        .collect();
+    crate::cli::print_json(&serde_json::json!({ "stacks": stacks }));
+}

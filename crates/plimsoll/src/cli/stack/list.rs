@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll stack list|show`: which stacks and layers there are, and what can be set.
+
+use crate::failure::{Failure, Outcome};
+use plimsoll_core::settings::Setting;
+use plimsoll_lab::stacks::{self, Choice, Place};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// Width of the column of names.
+const NAMES: usize = 12;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Show {
+    /// A stack or a layer.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A stack or a layer, as both are shown.
+struct Known {
+    name: &'static str,
+    about: &'static str,
+    settings: &'static [Setting],
+}
+
+fn stacks() -> Vec<Known> {
+    let one = |stack: &&'static dyn stacks::Stack| Known {
+        name: stack.name(),
+        about: stack.about(),
+        settings: stack.settings(),
+    };
+    stacks::ALL.iter().map(one).collect()
+}
+
+fn layers() -> Vec<Known> {
+    let one = |layer: &&'static dyn stacks::Layer| Known {
+        name: layer.name(),
+        about: layer.about(),
+        settings: layer.settings(),
+    };
+    stacks::LAYERS.iter().map(one).collect()
+}
+
+/// What is missing here for a stack as it comes; empty when it can be made.
+fn missing(name: &str) -> Vec<String> {
+    let Ok(choice) = Choice::parse(name) else {
+        return Vec::new();
+    };
+    let place = choice.stack.shape(&choice).map_or(Place::Here, |s| s.place);
+    let found = stacks::manage::needs(&choice, place).check(&crate::cli::host());
+    found.err().map_or_else(Vec::new, |unmet| unmet.0)
+}
+
+pub(super) fn list(args: &List) -> Outcome {
+    if args.json {
+        let shown = |known: Known| {
+            serde_json::json!({ "name": known.name, "about": known.about,
+                "missing": missing(known.name) })
+        };
+        let stacks: Vec<_> = stacks().into_iter().map(shown).collect();
+        let layers: Vec<_> = layers().into_iter().map(shown).collect();
+        crate::cli::print_json(&serde_json::json!({ "stacks": stacks, "layers": layers }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = String::from("Stacks:\n");
+    for known in stacks() {
+        let _ = writeln!(text, "  {:<NAMES$}{}", known.name, known.about);
+        for one in missing(known.name) {
+            let _ = writeln!(text, "  {:<NAMES$}  not here: {one}", "");
+        }
+    }
+    if !stacks::LAYERS.is_empty() {
+        text.push_str("Layers, put over a stack with +:\n");
+        for known in layers() {
+            let _ = writeln!(text, "  {:<NAMES$}{}", known.name, known.about);
+        }
+    }
+    text.push_str("plimsoll stack show NAME tells what can be set.");
+    crate::cli::print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn show(args: &Show) -> Outcome {
+    let mut all = stacks().into_iter().chain(layers());
+    let Some(known) = all.find(|known| known.name == args.name) else {
+        // The words of the reader, with the nearest name.
+        let error = Choice::parse(&args.name).err();
+        return Err(Failure::usage(error.map_or_else(
+            || format!("show '{}': name a stack or a layer alone", args.name),
+            |error| error.to_string(),
+        )));
+    };
+    if args.json {
+        let settings: Vec<_> = known
+            .settings
+            .iter()
+            .map(|setting| {
+                serde_json::json!({ "name": setting.name, "default": setting.default,
+                    "takes": crate::cli::workloads::unit(setting.unit), "help": setting.help })
+            })
+            .collect();
+        crate::cli::print_json(
+            &serde_json::json!({ "name": known.name, "about": known.about,
+            "settings": settings, "missing": missing(known.name) }),
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = format!("{}: {}\n", known.name, known.about);
+    if known.settings.is_empty() {
+        text.push_str("Nothing can be set.\n");
+    }
+    for setting in known.settings {
+        let default = match setting.default {
+            "" => String::new(),
+            value => format!(" [{value}]"),
+        };
+        let takes = crate::cli::workloads::unit(setting.unit);
+        let _ = writeln!(
+            text,
+            "  {}{default}: {} ({takes})",
+            setting.name, setting.help
+        );
+    }
+    for one in missing(known.name) {
+        let _ = writeln!(text, "Not here: {one}");
+    }
+    crate::cli::print(&text);
+    Ok(ExitCode::SUCCESS)
+}
