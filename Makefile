@@ -2,7 +2,7 @@
 # Two commands: `make demo` does the main job on this machine, `make test` checks the project.
 
 SHELL := /bin/bash
-.PHONY: demo test build
+.PHONY: demo test test-stacks build
 
 build:
 	cargo build --release --locked --package plimsoll
@@ -21,3 +21,9 @@ test:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked --no-fail-fast
+
+# Every stack for real: up, checks, load, down, nothing left. Needs root; installs what is missing.
+test-stacks:
+	scripts/setup.sh stacks
+	$(MAKE) --no-print-directory build
+	scripts/test-stacks.sh up

@@ -5,7 +5,7 @@
 # Without root it installs nothing, and says what will be left out.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test|bench}
+what=${1:?usage: setup.sh demo|test|stacks|bench}
 
 # package, a program it brings, why
 stacks=(
@@ -23,9 +23,10 @@ case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "fio fio its-exported-jobs-are-run-by-it"
     "bonnie++ bonnie++ its-output-is-read") ;;
+  stacks) wanted=("${build[@]}" "${stacks[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
-  *) echo "setup.sh: '$what' is not demo, test or bench" >&2; exit 2 ;;
+  *) echo "setup.sh: '$what' is not demo, test, stacks or bench" >&2; exit 2 ;;
 esac
 
 # Rust newer than Debian's own: the version is the one in Cargo.toml.

@@ -271,7 +271,7 @@ fn links_and_duplicates_are_refused_before_anything_is_made() {
 }
 
 #[test]
-fn stacks_that_are_up_already_or_whose_port_is_taken() {
+fn a_stack_that_is_up_already() {
     let lab = Lab::new();
     let up = lab.run(&["stack", "up", "local"]);
     assert_eq!(up.status.code(), Some(0), "{}", text(&up.stderr));
@@ -284,20 +284,54 @@ fn stacks_that_are_up_already_or_whose_port_is_taken() {
     );
     let down = lab.run(&["stack", "down", "local"]);
     assert_eq!(down.status.code(), Some(0), "{}", text(&down.stderr));
-    let dry = lab.run(&["stack", "up", "iscsi", "--size", "300M", "--dry-run"]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_passed_over() {
+    let lab = Lab::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let args = [
+        "stack",
+        "up",
+        "iscsi",
+        "--size",
+        "300M",
+        "--port",
+        &port,
+        "--dry-run",
+    ];
+    let dry = lab.run(&args);
     if dry.status.code() != Some(0) {
         return skipped("a port that is taken", text(&dry.stderr).trim());
     }
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let args = ["stack", "up", "iscsi", "--size", "300M", "--port", &port];
-    refuses(&lab, &args, 1, &["iscsi", &port]);
-    let status = lab.json(&["stack", "status", "--json"]);
-    assert_eq!(
-        status["stacks"].as_array().unwrap().len(),
-        0,
-        "nothing is left: {status}"
+    let plan = text(&dry.stdout);
+    assert!(plan.contains("portal=127.0.0.1:"), "{plan}");
+    assert!(
+        !plan.contains(&format!("portal=127.0.0.1:{port}")),
+        "{plan}"
     );
+}
+
+#[test]
+fn what_is_no_stack_is_told_with_the_nearest() {
+    let lab = Lab::new();
+    for (stack, words) in [
+        ("raid1(x=1)", &["set 'x' of raid1"][..]),
+        ("iscsi+", &["find layer ''"]),
+        ("iscsl+crypt", &["did you mean 'iscsi'"]),
+        ("raid1(x", &["a parenthesis is not closed"]),
+    ] {
+        refuses(&lab, &["stack", "up", stack], 2, words);
+        refuses(&lab, &["layers", stack, "-w", "varmail"], 2, words);
+    }
+    refuses(
+        &lab,
+        &["layers", "local", "-w", "varmail"],
+        2,
+        &["one layer only"],
+    );
+    refuses(&lab, &["stack", "show", "raid"], 2, &["did you mean"]);
 }
 
 #[test]
