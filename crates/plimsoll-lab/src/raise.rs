@@ -4,7 +4,7 @@
 //! Invariants: nothing is begun that is not in the journal; undoing goes backwards, never stops
 //! early, and may be repeated; the journal is removed only when nothing is left.
 
-use plimsoll_core::plan::{Action, HERE, Made, Plan};
+use plimsoll_core::plan::{Action, HERE, Made, Plan, Step};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -119,15 +119,13 @@ pub fn raise(
     mut journal: Journal,
 ) -> Result<Standing, Box<RaiseError>> {
     hosts.meet(journal.record().header.nodes());
-    for step in &plan.steps {
-        if let Err(source) = one_step(&mut journal, hosts, step) {
-            return Err(Box::new(RaiseError {
-                why: step.why.clone(),
-                action: step.apply.to_string(),
-                source,
-                razed: raze(journal, hosts),
-            }));
-        }
+    if let Err((step, source)) = all_steps(&mut journal, hosts, plan, &mut |_| {}) {
+        return Err(Box::new(RaiseError {
+            why: step.why.clone(),
+            action: step.apply.to_string(),
+            source,
+            razed: raze(journal, hosts),
+        }));
     }
     let noted = made.map_or(Ok(()), |made| journal.made(made));
     match noted.and_then(|()| journal.standing()) {
@@ -141,11 +139,57 @@ pub fn raise(
     }
 }
 
-fn one_step(
+/// Carries out more steps for what stands. When one fails, these steps are undone and what stood
+/// before stays. `watch` is told of each step before it is begun.
+///
+/// # Errors
+/// When a step fails. Where not all of it could be undone, its journal tells so.
+pub fn extend(
+    plan: &Plan,
+    made: &Made,
+    hosts: &mut dyn Hosts,
+    journal: &mut Journal,
+    watch: &mut dyn FnMut(&Step),
+) -> Result<(), Box<RaiseError>> {
+    hosts.meet(journal.record().header.nodes());
+    let from = journal.record().entries.len();
+    let (why, action, source) = match all_steps(journal, hosts, plan, watch) {
+        Ok(()) => match journal.made(made) {
+            Ok(()) => return Ok(()),
+            Err(error) => (
+                "note that all is done".into(),
+                "write the journal".into(),
+                error.into(),
+            ),
+        },
+        Err((step, source)) => (step.why.clone(), step.apply.to_string(), source),
+    };
+    let mut razed = undo_from(journal, hosts, from);
+    if razed.errors.is_empty() {
+        razed.journal_errors.extend(journal.forget(from).err());
+    }
+    Err(Box::new(RaiseError {
+        why,
+        action,
+        source,
+        razed,
+    }))
+}
+
+fn all_steps<'a>(
     journal: &mut Journal,
     hosts: &mut dyn Hosts,
-    step: &plimsoll_core::plan::Step,
-) -> Result<(), StepError> {
+    plan: &'a Plan,
+    watch: &mut dyn FnMut(&Step),
+) -> Result<(), (&'a Step, StepError)> {
+    for step in &plan.steps {
+        watch(step);
+        one_step(journal, hosts, step).map_err(|source| (step, source))?;
+    }
+    Ok(())
+}
+
+fn one_step(journal: &mut Journal, hosts: &mut dyn Hosts, step: &Step) -> Result<(), StepError> {
     let n = journal.intend(step)?;
     let host = hosts.on(&step.node)?;
     host.carry_out(&journal.record().header.id, &step.apply)?;
@@ -155,12 +199,20 @@ fn one_step(
 
 /// Undoes everything in the journal, backwards; removes the journal when nothing is left.
 pub fn raze(mut journal: Journal, hosts: &mut dyn Hosts) -> Razed {
+    let mut razed = undo_from(&mut journal, hosts, 0);
+    if razed.errors.is_empty() {
+        razed.journal_errors.extend(journal.remove().err());
+    }
+    razed
+}
+
+/// Undoes the steps from this number on.
+fn undo_from(journal: &mut Journal, hosts: &mut dyn Hosts, from: usize) -> Razed {
     hosts.meet(journal.record().header.nodes());
     let mut razed = Razed::default();
     for pass in 1..=PASSES {
-        razed.errors = one_pass(&mut journal, hosts, &mut razed.undone);
+        razed.errors = one_pass(journal, hosts, &mut razed.undone, from);
         if razed.errors.is_empty() {
-            razed.journal_errors.extend(journal.remove().err());
             return razed;
         }
         if pass < PASSES {
@@ -170,7 +222,12 @@ pub fn raze(mut journal: Journal, hosts: &mut dyn Hosts) -> Razed {
     razed
 }
 
-fn one_pass(journal: &mut Journal, hosts: &mut dyn Hosts, undone: &mut usize) -> Vec<RazeError> {
+fn one_pass(
+    journal: &mut Journal,
+    hosts: &mut dyn Hosts,
+    undone: &mut usize,
+    from: usize,
+) -> Vec<RazeError> {
     let mut errors = Vec::new();
     let id = journal.record().header.id.clone();
     let record = journal.record();
@@ -181,7 +238,11 @@ fn one_pass(journal: &mut Journal, hosts: &mut dyn Hosts, undone: &mut usize) ->
     let mark = command_mark(&id);
     let stop_commands = |node: &str| (None, node.to_owned(), Action::Stop { mark: mark.clone() });
     let mut actions: Vec<_> = nodes.into_iter().map(stop_commands).collect();
-    let steps = record.to_undo().into_iter();
+    let steps = match from {
+        0 => record.to_undo(),
+        _ => record.to_take_back(from),
+    };
+    let steps = steps.into_iter();
     actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
     for (n, node, action) in actions {
         let done = hosts

@@ -43,6 +43,17 @@ pub struct Cmd {
     /// Variables set for it, besides the mark.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Longest time it may take to its end, in seconds; 0: a minute. Has no meaning for daemons.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub limit_s: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls it in"
+)]
+fn is_zero(limit_s: &u32) -> bool {
+    *limit_s == 0
 }
 
 impl Cmd {
@@ -52,7 +63,15 @@ impl Cmd {
             program: program.into(),
             args: args.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
+            limit_s: 0,
         }
+    }
+
+    /// The same with another limit on its time, in seconds: for what moves whole disks.
+    #[must_use]
+    pub fn within_s(mut self, limit_s: u32) -> Self {
+        self.limit_s = limit_s;
+        self
     }
 
     /// The same with a variable set.
@@ -246,6 +265,11 @@ pub struct Step {
     pub apply: Action,
     /// How it is undone; must be safe when `apply` did not happen or happened twice.
     pub undo: Option<Action>,
+    /// How it is taken back when a later step of the same change of a standing stack fails and the
+    /// rest of the stack stays, where that is not how it is undone with the whole: a disk is taken
+    /// out of a file system that goes on, and simply goes with one that does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Action>,
 }
 
 fn here() -> String {
@@ -277,6 +301,15 @@ impl Plan {
             node: node.into(),
             apply,
             undo,
+            back: None,
         });
+    }
+
+    /// Says of the last step how it is taken back while the rest of the stack stays.
+    ///
+    /// # Panics
+    /// When there is no step yet.
+    pub fn taken_back_by(&mut self, back: Action) {
+        self.steps.last_mut().expect("a step was added before").back = Some(back);
     }
 }

@@ -88,6 +88,13 @@ impl FakeHost {
         self
     }
 
+    /// The same, failing at this action from now on, counted from 0.
+    #[must_use]
+    pub fn failing_at_next(self, number: usize, when: FakeWhen) -> Self {
+        let number = self.asked.len() + number;
+        self.failing_at(number, when)
+    }
+
     fn change(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
         let state = &mut self.state;
         match action {

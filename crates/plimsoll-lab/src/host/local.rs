@@ -194,7 +194,11 @@ impl LocalHost {
             mark: &command_mark(id),
             shown: cmd.to_string(),
         };
-        ready.run(COMMAND_LIMIT, &*self.clock).map(|_| ())
+        let limit = match cmd.limit_s {
+            0 => COMMAND_LIMIT,
+            given => Duration::from_secs(given.into()),
+        };
+        ready.run(limit, &*self.clock).map(|_| ())
     }
 
     fn start(&self, cmd: &Cmd, mark: &str, log: &Path, ready: &Ready) -> Result<(), HostError> {

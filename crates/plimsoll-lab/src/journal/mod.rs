@@ -12,11 +12,11 @@ mod record;
 mod state;
 
 pub use error::JournalError;
-pub use record::{Entry, Record};
+pub use record::{Changing, Entry, Record};
 pub use state::StateDir;
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Ask, Made, Node, Step, file_name_of};
+use plimsoll_core::plan::{Ask, Made, Node, Site, Step, file_name_of};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -132,18 +132,19 @@ impl Journal {
                 entries: Vec::new(),
                 made: None,
                 standing: false,
+                changing: None,
             },
         })
     }
 
-    /// Opens a journal to undo it.
+    /// Opens a journal to undo it or to add to it.
     ///
     /// # Errors
     /// [`JournalError::InUse`] when its owner is at work, or another process undoes it or uses what
     /// it made; [`JournalError::Io`] with "not found" when it is gone; else when it cannot be read.
     pub fn open(path: &Path, clock: &dyn Clock) -> Result<Journal, JournalError> {
         let (mut file, early) = open_file(path)?;
-        let owner = early.header.owner.pid;
+        let owner = early.worker().pid;
         let in_use = |pid| JournalError::InUse {
             kind: early.header.kind.clone(),
             path: path.into(),
@@ -158,7 +159,7 @@ impl Journal {
         }
         let (record, whole) = read_locked(&mut file, path)?;
         if record.at_work() {
-            return Err(in_use(Some(owner)));
+            return Err(in_use(Some(record.worker().pid)));
         }
         // What follows must not be glued to a torn line.
         file.set_len(whole)
@@ -225,6 +226,41 @@ impl Journal {
         self.append(Line::Standing)
     }
 
+    /// Notes that this process begins to change what stands.
+    ///
+    /// # Errors
+    /// When it could not be written: then the change must not be begun.
+    pub(crate) fn changing(&mut self, verb: &str) -> Result<(), JournalError> {
+        self.append(Line::Changing(Box::new(Changing {
+            verb: verb.into(),
+            owner: Owner::this(),
+        })))
+    }
+
+    /// Notes the nodes from here on, before any of them is made.
+    ///
+    /// # Errors
+    /// When it could not be written, or nothing was asked for.
+    pub(crate) fn site(&mut self, site: &Site) -> Result<(), JournalError> {
+        self.append(Line::Site(Box::new(site.clone())))
+    }
+
+    /// Notes that the steps from this number on are as if they had never been.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub(crate) fn forget(&mut self, from: usize) -> Result<(), JournalError> {
+        self.append(Line::Forget(from))
+    }
+
+    /// Notes that the change is over.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub(crate) fn changed(&mut self) -> Result<(), JournalError> {
+        self.append(Line::Changed)
+    }
+
     /// Removes the file: nothing is left to undo.
     ///
     /// # Errors
@@ -255,7 +291,12 @@ pub(crate) fn hold(path: &Path) -> Result<File, JournalError> {
         });
     }
     let (record, _) = read_locked(&mut file, path)?;
-    if record.standing && record.entries.iter().all(|entry| !entry.undone) {
+    if record.standing
+        && record
+            .entries
+            .iter()
+            .all(|entry| entry.done && !entry.undone)
+    {
         Ok(file)
     } else {
         let kind = record.header.kind;

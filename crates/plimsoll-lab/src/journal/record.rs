@@ -2,7 +2,7 @@
 //! What a journal says: its lines, read and added up.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Made, Step};
+use plimsoll_core::plan::{Action, Made, Site, Step};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::error::JournalError;
 use super::{Header, Kind};
-use crate::host::is_alive;
+use crate::host::{Owner, is_alive};
 
 /// Largest journal we read. Ours have some ten kilobytes; a larger file is not one.
 const MAX_BYTES: u64 = 16 << 20;
@@ -25,6 +25,24 @@ pub(super) enum Line {
     Undone(usize),
     Made(Box<Made>),
     Standing,
+    /// A change of what stands begins: by whom, and what it is called.
+    Changing(Box<Changing>),
+    /// The nodes from here on, one more perhaps.
+    Site(Box<Site>),
+    /// Steps from this number on have been undone: they never were.
+    Forget(usize),
+    /// The change is over.
+    Changed,
+}
+
+/// A change of what stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Changing {
+    /// What it is called: `grow`.
+    pub verb: String,
+    /// Who does it.
+    pub owner: Owner,
 }
 
 /// A step as the journal knows it.
@@ -49,6 +67,8 @@ pub struct Record {
     pub made: Option<Made>,
     /// Whether all steps were done.
     pub standing: bool,
+    /// The change that was begun and is not over.
+    pub changing: Option<Changing>,
 }
 
 impl Record {
@@ -68,11 +88,48 @@ impl Record {
             .collect()
     }
 
+    /// Actions that take back the steps from this number on while the rest stays, in order.
+    #[must_use]
+    pub fn to_take_back(&self, from: usize) -> Vec<(usize, String, Action)> {
+        let left = |(n, entry): (usize, &Entry)| {
+            let step = &entry.step;
+            let actions = [step.back.clone(), step.undo.clone()];
+            let action = (!entry.undone).then(|| actions.into_iter().flatten().next())??;
+            Some((n, step.node.clone(), action))
+        };
+        let all = self.entries.iter().enumerate().skip(from).rev();
+        all.filter_map(left).collect()
+    }
+
     /// Whether its owner lives and is not finished: then only the owner may undo it.
     #[must_use]
     pub fn at_work(&self) -> bool {
         let finished = self.standing && matches!(self.header.kind, Kind::Stack(_));
-        !finished && is_alive(&self.header.owner)
+        match &self.changing {
+            Some(change) => is_alive(&change.owner),
+            None => !finished && is_alive(&self.header.owner),
+        }
+    }
+
+    /// Who is or was at work on it.
+    #[must_use]
+    pub fn worker(&self) -> &Owner {
+        let change = self.changing.as_ref();
+        change.map_or(&self.header.owner, |change| &change.owner)
+    }
+
+    /// Whether the last that was done to the daemons of this mark, outside of undoing, was to end
+    /// them.
+    #[must_use]
+    pub fn is_stopped(&self, mark: &str) -> bool {
+        let last = self.entries.iter().rev().find_map(|entry| {
+            let names = match &entry.step.apply {
+                Action::Start { mark: named, .. } | Action::Stop { mark: named } => named == mark,
+                _ => false,
+            };
+            (names && !entry.undone).then_some(&entry.step.apply)
+        });
+        matches!(last, Some(Action::Stop { .. }))
     }
 
     /// Reads a journal without touching it.
@@ -117,6 +174,7 @@ impl Record {
             entries: Vec::new(),
             made: None,
             standing: false,
+            changing: None,
         };
         for (n, line) in lines.enumerate() {
             let line = serde_json::from_slice(line).map_err(|e| e.to_string());
@@ -138,6 +196,18 @@ impl Record {
             Line::Undone(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.undone = true,
             Line::Made(made) => self.made = Some(*made),
             Line::Standing => self.standing = true,
+            Line::Changing(change) => self.changing = Some(*change),
+            Line::Site(site) => match &mut self.header.ask {
+                Some(ask) => ask.site = *site,
+                None => return Err("nothing was asked for that has nodes".into()),
+            },
+            Line::Forget(from) => {
+                if from > self.entries.len() {
+                    return Err(unknown(from));
+                }
+                self.entries.truncate(from);
+            }
+            Line::Changed => self.changing = None,
         }
         Ok(())
     }

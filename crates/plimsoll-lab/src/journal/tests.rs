@@ -23,6 +23,7 @@ fn step(name: &str) -> Step {
         why: "make a directory".into(),
         apply: Action::MakeDir(name.into()),
         undo: Some(Action::RemoveDir(name.into())),
+        back: None,
     }
 }
 
@@ -98,7 +99,7 @@ fn damage_in_the_middle_and_newer_formats_are_refused() {
     let newer = serde_json::to_string(&newer).unwrap();
     let ours = serde_json::to_string(&header(stack())).unwrap();
     for (text, expect) in [
-        (format!("{newer}\n"), "has format 2.1"),
+        (format!("{newer}\n"), "has format 2."),
         (format!("{ours}\nnonsense\n\"standing\"\n"), "line 2"),
         (format!("{ours}\n{{\"done\":3}}\n"), "no step 3"),
         ("{}\n".into(), "is not a journal"),

@@ -271,7 +271,7 @@ fn resolved(base: &Path) -> Result<PathBuf, HostError> {
     Ok(real.components().chain(rest.components()).collect())
 }
 
-fn journal_file(name: &str, state: &StateDir) -> PathBuf {
+pub(super) fn journal_file(name: &str, state: &StateDir) -> PathBuf {
     state.journals().join(Kind::Stack(name.into()).file_name())
 }
 
@@ -289,7 +289,7 @@ fn check_not_up(name: &str, state: &StateDir) -> Result<(), UpError> {
     } else if record.at_work() {
         UpError::AtWork {
             name: name.into(),
-            pid: record.header.owner.pid,
+            pid: record.worker().pid,
         }
     } else {
         UpError::Unfinished { name: name.into() }
@@ -354,15 +354,21 @@ pub fn status(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Status>
 #[must_use]
 pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
     let mut problems = Vec::new();
-    if !record.standing {
-        problems.push(if record.at_work() {
-            format!("process {} is at work on it", record.header.owner.pid)
-        } else {
-            "it was left unfinished".into()
-        });
+    if record.at_work() {
+        problems.push(format!("process {} is at work on it", record.worker().pid));
+    } else if let Some(change) = &record.changing {
+        problems.push(format!("'{}' was left unfinished", change.verb));
+    } else if !record.standing {
+        problems.push("it was left unfinished".into());
     }
     hosts.meet(record.header.nodes());
     for entry in record.entries.iter().filter(|entry| !entry.undone) {
+        // What was taken away on purpose is not missed.
+        if let Action::Start { mark, .. } = &entry.step.apply
+            && record.is_stopped(mark)
+        {
+            continue;
+        }
         match hosts.on(&entry.step.node) {
             Ok(host) => problems.extend(problem(&record.header.id, &entry.step.apply, host)),
             Err(error) => problems.push(error.to_string()),

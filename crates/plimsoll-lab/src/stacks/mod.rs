@@ -6,6 +6,7 @@
 //! its marks and names, and has an undo. How plans are carried out is in [`crate::raise`]; how a
 //! stack is brought up and down, with all checks before it, is in [`manage`].
 
+pub mod change;
 pub mod iscsi;
 pub mod local;
 pub mod manage;
@@ -17,6 +18,7 @@ mod site;
 pub(crate) mod snapshot;
 mod spec;
 
+pub use change::{ChangeError, Moment, change};
 pub use manage::{DownError, Status, Up, UpError, down, hold, status, up};
 pub use needs::Needs;
 pub use site::{Place, SiteError};
@@ -26,6 +28,8 @@ use plimsoll_core::plan::{Made, Plan, Site};
 use plimsoll_core::settings::{Setting, Settings};
 use std::fmt;
 use std::path::PathBuf;
+
+use crate::journal::Record;
 
 /// All stacks, in the order in which they are listed.
 pub const ALL: &[&dyn Stack] = &[&local::Local, &iscsi::Iscsi, &raid1::Raid1];
@@ -164,6 +168,50 @@ pub struct Rung {
     pub stack: String,
 }
 
+/// What is done with a stack that is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Nodes are added, and the data spread over all.
+    Grow,
+    /// A node goes: the last one.
+    Degrade,
+    /// The node comes back, and gets what it missed.
+    Rebuild,
+    /// Everything is read and held against its checksums or copies.
+    Scrub,
+    /// The data as they are now are kept beside those that change.
+    Snapshot,
+}
+
+impl Verb {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Verb; 5] = [
+        Verb::Grow,
+        Verb::Degrade,
+        Verb::Rebuild,
+        Verb::Scrub,
+        Verb::Snapshot,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Grow => "grow",
+            Verb::Degrade => "degrade",
+            Verb::Rebuild => "rebuild",
+            Verb::Scrub => "scrub",
+            Verb::Snapshot => "snapshot",
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// A recipe.
 pub trait Stack: fmt::Debug + Sync {
     /// Its name: lower-case letters and digits.
@@ -196,6 +244,31 @@ pub trait Stack: fmt::Debug + Sync {
     /// # Errors
     /// When the settings and the machines do not allow it.
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet>;
+
+    /// The steps of a change of it while it is up, and what it is made of afterwards. `record` is
+    /// its journal so far: what it made, its nodes, the changes before. Where the stack grows, the
+    /// order has the nodes of afterwards, and the steps that make the new ones are not among those
+    /// given back. Undoing a step must be safe when it did not happen or happened twice; when a
+    /// step fails, those of this change are undone, and the stack stays as it was.
+    ///
+    /// # Errors
+    /// When it cannot be done, or not in this state.
+    fn change(
+        &self,
+        verb: Verb,
+        _order: &Order<'_>,
+        _record: &Record,
+    ) -> Result<(Plan, Made), Unmet> {
+        Err(Unmet(vec![format!(
+            "{} has nothing to {verb}: it is a matter of stacks with several nodes",
+            self.name()
+        )]))
+    }
+
+    /// How many nodes are added when it grows.
+    fn growth(&self, _choice: &Choice) -> u16 {
+        1
+    }
 
     /// The ladder to this stack without layers, from below; the last rung is the stack itself.
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {

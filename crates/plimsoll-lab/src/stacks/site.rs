@@ -102,6 +102,67 @@ fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
     })
 }
 
+/// The nodes of a stack that grows by `count`: those that are there, and the new ones behind.
+pub(super) fn grown(
+    site: &Site,
+    count: u16,
+    shape: &Shape,
+    id: &str,
+    host: &dyn Host,
+) -> Result<Site, SiteError> {
+    let mut grown = site.clone();
+    for _ in 0..count {
+        let Some(last) = grown.servers.last().cloned() else {
+            return Err(Unmet(vec!["it has no nodes that could become more".into()]).into());
+        };
+        let number = grown.servers.len() + 1;
+        if number > usize::from(SERVERS_MAX) {
+            let text = format!("{number} servers are more than {SERVERS_MAX}");
+            return Err(Unmet(vec![text]).into());
+        }
+        let free_bytes = host.target(Path::new(&last.dir))?.free_bytes;
+        let node = match &last.reach {
+            Reach::Here => Node {
+                first_port: host
+                    .free_ports(last.first_port.saturating_add(shape.ports), shape.ports)?,
+                ..last
+            },
+            Reach::Namespace(_) => Node {
+                name: format!("n{number}"),
+                reach: Reach::Namespace(format!("plimsoll-{id}-n{number}")),
+                address: format!("{}.{number}", network_of(&last.address)),
+                ..last
+            },
+            Reach::Agent(_) => {
+                let text = format!(
+                    "it stands on machines that were named one by one, the last of them {}; make                      it anew with one more",
+                    last.name
+                );
+                return Err(Unmet(vec![text]).into());
+            }
+        };
+        grown.servers.push(Node { free_bytes, ..node });
+    }
+    Ok(grown)
+}
+
+/// An address without its last number.
+fn network_of(address: &str) -> &str {
+    address
+        .rsplit_once('.')
+        .map_or(address, |(network, _)| network)
+}
+
+/// Adds the steps that make those of the nodes that are new.
+pub(super) fn add_new_nodes(plan: &mut Plan, site: &Site, known: usize) {
+    let bridge = bridge_name(&site.client.address);
+    for node in site.servers.iter().skip(known) {
+        if let Reach::Namespace(namespace) = &node.reach {
+            add_namespace(plan, node, namespace, &bridge);
+        }
+    }
+}
+
 /// Adds the steps that make the nodes, where they have to be made.
 pub(super) fn add_nodes(plan: &mut Plan, site: &Site) {
     let mut bridge_made = false;

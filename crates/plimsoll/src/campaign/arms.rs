@@ -523,6 +523,7 @@ fn making(target: &mut Target, root: &Path, directory: &str) -> Result<Step, Fai
                 bytes: 0,
             },
             undo: Some(Action::RemoveFile(path)),
+            back: None,
         });
     }
     let directory = absolute(root)?.join(directory);
@@ -538,6 +539,7 @@ fn directory_step(directory: &Path, why: &str) -> Result<Step, Failure> {
         node: HERE.into(),
         apply: Action::MakeDir(path.clone()),
         undo: Some(Action::RemoveDir(path)),
+        back: None,
     })
 }
 

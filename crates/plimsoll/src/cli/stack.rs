@@ -6,6 +6,7 @@ mod list;
 
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_core::plan::Plan;
 use plimsoll_core::units;
 use plimsoll_lab::host::{Host, Hosts};
 use plimsoll_lab::journal::StateDir;
@@ -22,6 +23,8 @@ use std::sync::atomic::Ordering;
   plimsoll stack up local iscsi raid1
   plimsoll stack up raid1 --size 4G --dry-run
   plimsoll stack status
+  plimsoll stack degrade raid1
+  plimsoll stack rebuild raid1
   plimsoll stack down raid1")]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -43,6 +46,29 @@ enum Verb {
     Status(Status),
     /// Take stacks down.
     Down(Down),
+    /// Add a node to a stack and spread the data over all.
+    Grow(Change),
+    /// Take the last node of a stack away.
+    Degrade(Change),
+    /// Bring the node back that was taken away, with what it missed.
+    Rebuild(Change),
+    /// Read everything in a stack and hold it against its copies or checksums.
+    Scrub(Change),
+    /// Keep the data of a stack as they are now, beside those that change.
+    Snapshot(Change),
+}
+
+#[derive(Debug, clap::Args)]
+struct Change {
+    /// The stack, as it was stood up.
+    #[arg(value_name = "STACK")]
+    name: String,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print the steps and do nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -115,6 +141,11 @@ pub(super) fn main(args: &Args) -> Outcome {
         Verb::Up(up) => raise(up, &state),
         Verb::Status(status) => show(status, &state),
         Verb::Down(down) => lower(down, &state),
+        Verb::Grow(args) => change(args, stacks::Verb::Grow, &state),
+        Verb::Degrade(args) => change(args, stacks::Verb::Degrade, &state),
+        Verb::Rebuild(args) => change(args, stacks::Verb::Rebuild, &state),
+        Verb::Scrub(args) => change(args, stacks::Verb::Scrub, &state),
+        Verb::Snapshot(args) => change(args, stacks::Verb::Snapshot, &state),
     }
 }
 
@@ -182,17 +213,51 @@ fn show_plans(
         let plan = stacks::manage::plan(choice, options, host)
             .map_err(doing(Code::Failed, format!("plan the stack {name}")))?
             .plan;
-        let mut text = format!("{name}:\n");
-        for step in &plan.steps {
-            let _ = writeln!(text, "  {:<44} {}", step.why, step.apply);
-        }
         if !args.json {
-            super::print(&text);
+            super::print(&steps_of(&name, &plan));
         }
         would.push(serde_json::json!({ "name": name, "plan": plan }));
     }
     if args.json {
         super::print_json(&serde_json::json!({ "would": would }));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn steps_of(name: &str, plan: &Plan) -> String {
+    let mut text = format!("{name}:\n");
+    for step in &plan.steps {
+        let _ = writeln!(text, "  {:<44} {}", step.why, step.apply);
+    }
+    text
+}
+
+fn change(args: &Change, verb: stacks::Verb, state: &StateDir) -> Outcome {
+    let choice = Choice::parse(&args.name).map_err(Failure::usage)?;
+    let name = choice.parts.to_string();
+    let mut hosts = super::nodes();
+    let failed = || doing(Code::Failed, format!("{verb} the stack {name}"));
+    if args.dry_run {
+        let plan = stacks::change::planned(&name, verb, state, &hosts).map_err(failed())?;
+        if args.json {
+            super::print_json(&serde_json::json!({ "name": name, "plan": plan }));
+        } else {
+            super::print(&steps_of(&name, &plan));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Ctrl-C does not stop half way: a step that was begun has to be finished or undone.
+    let _stop = super::stop_flag()?;
+    let mut said = |moment: stacks::Moment<'_>| {
+        if let (stacks::Moment::Step(step), false) = (moment, args.json) {
+            super::say(&step.why);
+        }
+    };
+    let made = stacks::change(&name, verb, state, &mut hosts, &mut said).map_err(failed())?;
+    if args.json {
+        super::print_json(&serde_json::json!({ "name": name, "verb": verb.name(), "made": made }));
+    } else {
+        super::print(&format!("{name}: {verb} is done\n  {}", made.description));
     }
     Ok(ExitCode::SUCCESS)
 }

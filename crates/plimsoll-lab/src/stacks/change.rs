@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of stacks that are up: one grows, loses a node, gets it back, is scrubbed, is kept as it
+//! is now.
+//!
+//! Invariants: steps of a change stand in the journal of the stack before they are done, so that
+//! taking the stack down undoes them too, whoever was killed when. A change that fails is undone
+//! and the stack stays.
+
+use plimsoll_core::plan::{Made, Plan, Step};
+
+use super::manage::journal_file;
+use super::site::{add_new_nodes, grown};
+use super::{Choice, Order, SiteError, SpecError, Unmet, Verb};
+use crate::host::{HostError, Hosts};
+use crate::journal::{Journal, JournalError, Record, StateDir};
+use crate::raise::{RaiseError, extend};
+
+/// What happens in a change, told while it happens: who measures a load through it learns here
+/// which part of the load was before, during and after.
+#[derive(Debug, Clone, Copy)]
+pub enum Moment<'a> {
+    /// Everything is planned, and nothing is done.
+    Begins {
+        /// How many steps there are.
+        steps: usize,
+    },
+    /// A step begins.
+    Step(&'a Step),
+    /// All steps are done.
+    Done,
+}
+
+/// A change that was not made; the text completes "failed to … the stack: ".
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// It is not up.
+    #[error("stack '{name}' is not up; bring it up with: plimsoll stack up '{name}'")]
+    NotUp {
+        /// Its name.
+        name: String,
+    },
+    /// It was left half made or half changed.
+    #[error("stack '{name}' was left unfinished; clean up with: plimsoll stack down '{name}'")]
+    Unfinished {
+        /// Its name.
+        name: String,
+    },
+    /// It cannot be done.
+    #[error("stack '{name}' does not allow it: {unmet}")]
+    Unmet {
+        /// Its name.
+        name: String,
+        /// Why not.
+        unmet: Unmet,
+    },
+    /// The journal names what this program does not know.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The machine cannot be looked at.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A step failed.
+    #[error("could not {}", .0.what())]
+    Raise(#[from] Box<RaiseError>),
+}
+
+/// Changes a stack that is up. `watch` is told what happens while it happens. Nobody else may hold
+/// the stack meanwhile: who wants to load it does so from `watch`.
+///
+/// # Errors
+/// When it is not up, in use, cannot be changed so, or a step fails: then the steps of this change
+/// are undone, and the stack stays.
+pub fn change(
+    name: &str,
+    verb: Verb,
+    state: &StateDir,
+    hosts: &mut dyn Hosts,
+    watch: &mut dyn FnMut(Moment<'_>),
+) -> Result<Made, ChangeError> {
+    let path = journal_file(name, state);
+    let mut journal = match Journal::open(&path, hosts.here().clock()) {
+        Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
+        other => other?,
+    };
+    let planned = plan(name, verb, journal.record(), hosts)?;
+    watch(Moment::Begins {
+        steps: planned.plan.steps.len(),
+    });
+    journal.changing(verb.name())?;
+    let result = carry_out(&planned, hosts, &mut journal, watch);
+    // Whether it went well or not: what could not be undone is told by its steps.
+    let over = journal.changed();
+    result?;
+    over?;
+    watch(Moment::Done);
+    Ok(planned.made)
+}
+
+/// A change as it is going to be made.
+#[derive(Debug)]
+struct Planned {
+    plan: Plan,
+    made: Made,
+    /// The nodes of before and of afterwards, when they differ.
+    sites: Option<[plimsoll_core::plan::Site; 2]>,
+}
+
+/// The steps of a change of a stack that is up, without doing anything.
+///
+/// # Errors
+/// As [`change`].
+pub fn planned(
+    name: &str,
+    verb: Verb,
+    state: &StateDir,
+    hosts: &dyn Hosts,
+) -> Result<Plan, ChangeError> {
+    let path = journal_file(name, state);
+    let record = match Record::read(&path) {
+        Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
+        other => other?,
+    };
+    plan(name, verb, &record, hosts).map(|planned| planned.plan)
+}
+
+fn plan(
+    name: &str,
+    verb: Verb,
+    record: &Record,
+    hosts: &dyn Hosts,
+) -> Result<Planned, ChangeError> {
+    let unmet = |unmet| ChangeError::Unmet {
+        name: name.into(),
+        unmet,
+    };
+    let is_whole = record
+        .entries
+        .iter()
+        .all(|entry| entry.done && !entry.undone);
+    let (Some(ask), true, true) = (&record.header.ask, record.standing, is_whole) else {
+        return Err(ChangeError::Unfinished { name: name.into() });
+    };
+    let choice = Choice::of(ask.parts.clone())?;
+    let id = &record.header.id;
+    let mut site = ask.site.clone();
+    let mut plan = Plan::default();
+    let mut sites = None;
+    if verb == Verb::Grow {
+        let shape = choice.stack.shape(&choice).map_err(unmet)?;
+        let count = choice.stack.growth(&choice);
+        site = grown(&site, count, &shape, id, hosts.here()).map_err(|error| match error {
+            SiteError::Unmet(missing) => unmet(missing),
+            SiteError::Host(error) => ChangeError::Host(error),
+        })?;
+        add_new_nodes(&mut plan, &site, ask.site.servers.len());
+        sites = Some([ask.site.clone(), site.clone()]);
+    }
+    let order = Order {
+        id,
+        choice: &choice,
+        size_bytes: ask.size_bytes,
+        site: &site,
+    };
+    let (steps, made) = choice.stack.change(verb, &order, record).map_err(unmet)?;
+    plan.steps.extend(steps.steps);
+    Ok(Planned { plan, made, sites })
+}
+
+fn carry_out(
+    planned: &Planned,
+    hosts: &mut dyn Hosts,
+    journal: &mut Journal,
+    watch: &mut dyn FnMut(Moment<'_>),
+) -> Result<(), ChangeError> {
+    if let Some([_, after]) = &planned.sites {
+        journal.site(after)?;
+    }
+    let mut tell = |step: &Step| watch(Moment::Step(step));
+    extend(&planned.plan, &planned.made, hosts, journal, &mut tell).map_err(|error| {
+        // The new nodes stay known as long as something of them is left to undo.
+        if let (Some([before, _]), true) = (&planned.sites, error.razed.is_clean())
+            && let Err(source) = journal.site(before)
+        {
+            return ChangeError::Journal(source);
+        }
+        ChangeError::Raise(error)
+    })
+}
+
+#[cfg(test)]
+mod tests;

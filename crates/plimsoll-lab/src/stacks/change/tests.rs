@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of stacks on a pretended machine: refused, failed, interrupted.
+
+use super::super::{Options, manage, up};
+use super::*;
+use crate::host::{FakeHost, FakeWhen};
+use crate::raise::raze_all;
+use plimsoll_core::plan::Action;
+
+fn raised(state: &StateDir, host: &mut FakeHost) {
+    let choice = Choice::parse("local").unwrap();
+    up(&choice, &Options::new("/base".into()), state, host).unwrap();
+}
+
+fn change_of(state: &StateDir, host: &mut FakeHost) -> String {
+    let error = change("local", Verb::Scrub, state, host, &mut |_| {}).unwrap_err();
+    error.to_string()
+}
+
+#[test]
+fn what_cannot_be_changed_says_why() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    let text = change_of(&state, &mut host);
+    assert!(text.contains("is not up"), "{text}");
+    raised(&state, &mut host);
+    let text = change_of(&state, &mut host);
+    assert!(text.contains("local has nothing to scrub"), "{text}");
+    let held = manage::hold("local", &state).unwrap();
+    let text = change_of(&state, &mut host);
+    assert!(text.contains("in use"), "{text}");
+    drop(held);
+}
+
+/// Two steps more for a stack that stands.
+fn addition() -> Planned {
+    let mut plan = Plan::default();
+    for n in 0..2 {
+        let dir = format!("/base/more{n}");
+        plan.step(
+            "make more",
+            Action::MakeDir(dir.clone()),
+            Some(Action::RemoveDir(dir)),
+        );
+    }
+    Planned {
+        plan,
+        made: Made {
+            mount_dir: "/base/more1".into(),
+            ..Made::default()
+        },
+        sites: None,
+    }
+}
+
+fn open(state: &StateDir, host: &FakeHost) -> Journal {
+    let file = state.journal_files().unwrap().remove(0);
+    Journal::open(&file, host.here().clock()).unwrap()
+}
+
+#[test]
+fn a_change_that_fails_leaves_the_stack_as_it_was() {
+    for n in 0..2 {
+        for when in [FakeWhen::Before, FakeWhen::After] {
+            let place = tempfile::tempdir().unwrap();
+            let state = StateDir::new(place.path());
+            let mut host = FakeHost::new();
+            raised(&state, &mut host);
+            let before = (host.state.clone(), open(&state, &host).record().clone());
+            let mut host = host.failing_at_next(n, when);
+            let mut journal = open(&state, &host);
+            let error = carry_out(&addition(), &mut host, &mut journal, &mut |_| {}).unwrap_err();
+            assert!(error.to_string().contains("told to fail"), "{error}");
+            assert_eq!(host.state, before.0);
+            assert_eq!(journal.record(), &before.1);
+            drop(journal);
+            assert_eq!(open(&state, &host).record(), &before.1, "as read back");
+            drop(manage::hold("local", &state).unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_change_is_told_and_undone_with_the_stack() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    raised(&state, &mut host);
+    let mut journal = open(&state, &host);
+    journal.changing("grow").unwrap();
+    let mut steps = 0;
+    let mut count = |_: Moment<'_>| steps += 1;
+    carry_out(&addition(), &mut host, &mut journal, &mut count).unwrap();
+    assert_eq!(steps, 2);
+    // Killed before it was noted that it is over: the owner in the journal is this process, so
+    // nobody else may touch it.
+    assert!(journal.record().at_work());
+    journal.changed().unwrap();
+    let record = journal.record();
+    assert!(!record.at_work());
+    assert_eq!(record.made.as_ref().unwrap().mount_dir, "/base/more1");
+    drop(journal);
+    assert_eq!(host.state.dirs.len(), 3);
+    for razed in raze_all(&state, &mut host).unwrap() {
+        assert!(razed.result.unwrap().is_clean());
+    }
+    assert!(host.state.is_empty(), "{:?}", host.state);
+}
