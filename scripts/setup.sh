@@ -15,7 +15,9 @@ stacks=(
   "libnbd-bin nbdfuse turns-the-initiator-into-a-file"
   "fuse3 fusermount3 mounts-that-file"
   "e2fsprogs mkfs.ext4 file-system-of-the-iscsi-stack"
-  "btrfs-progs mkfs.btrfs file-system-of-the-raid1-stack"
+  "nbdkit nbdkit the-NBD-server-of-the-stacks"
+  "xfsprogs mkfs.xfs file-system-of-disks-that-are-asked-for-it"
+  "btrfs-progs mkfs.btrfs file-system-of-the-raid-stacks"
   "mount losetup loop-devices-and-mounts"
 )
 build=("gcc cc links-the-program")

@@ -167,6 +167,16 @@ pub enum Action {
     /// Make a file of one line of 32 random hexadecimal digits, readable by its owner alone, in a
     /// directory of ours. It must not exist yet, and goes with the directory.
     MakeSecret(String),
+    /// Give the iSCSI target behind this control socket an account whose password is the line in the
+    /// file `secret`. It lives and ends with the target.
+    TellAccount {
+        /// The control socket of tgtd.
+        socket: String,
+        /// Name of the account.
+        user: String,
+        /// A file of one line that an earlier step made.
+        secret: String,
+    },
     /// Remove a file that an earlier step of the same journal made.
     RemoveFile(String),
     /// Attach a free loop device to this file, with direct I/O.
@@ -221,6 +231,14 @@ impl fmt::Display for Action {
             Action::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
             Action::WriteFile { path, .. } => write!(f, "write {path}"),
             Action::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
+            Action::TellAccount {
+                socket,
+                user,
+                secret,
+            } => write!(
+                f,
+                "tell {socket} the account {user} with the secret in {secret}"
+            ),
             Action::RemoveFile(path) => write!(f, "rm {path}"),
             Action::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
             Action::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),

@@ -141,6 +141,9 @@ impl FakeHost {
             | Action::MakeBridge { .. }
             | Action::JoinBridge { .. }
             | Action::RemoveLink(_) => return change_network(state, action),
+            Action::TellAccount { secret, .. } => {
+                check(state.files.contains_key(secret), "is missing", secret)?;
+            }
             Action::PortFree(_) => {}
             Action::MountIs { path, .. } => {
                 check(state.mounts.contains_key(path), "is not mounted", path)?;
@@ -228,6 +231,10 @@ fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
     match (&*cmd.program, cmd.args.last()) {
         ("mount", Some(Arg::Text(path))) => {
             state.mounts.insert(path.clone(), loops);
+        }
+        ("losetup", Some(Arg::Text(path))) => {
+            check(state.files.contains_key(path), "is missing", path)?;
+            state.loops.insert(path.clone());
         }
         ("fallocate", Some(Arg::Text(path))) => {
             state.files.entry(path.clone()).or_default();

@@ -14,18 +14,23 @@ use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::{
-    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, search, usage,
+    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, search, tgt,
+    usage, watchdog,
 };
 use crate::facts;
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
-const ALLOWED: [&str; 9] = [
+const ALLOWED: [&str; 13] = [
     "btrfs",
     "fallocate",
+    "losetup",
     "mkfs.btrfs",
     "mkfs.ext4",
+    "mkfs.xfs",
     "mount",
     "nbdfuse",
+    "nbdkit",
+    watchdog::PROGRAM,
     "qemu-storage-daemon",
     "tgtadm",
     "tgtd",
@@ -138,7 +143,7 @@ impl LocalHost {
 
     /// The program and the arguments that start a command where it belongs.
     fn placed(&self, cmd: &Cmd) -> Result<(PathBuf, Vec<String>), HostError> {
-        let program = self.search.require(&cmd.program)?;
+        let program = self.program(&cmd.program)?;
         let mut args = Self::resolve(cmd)?;
         let Some(namespace) = &self.namespace else {
             return Ok((program, args));
@@ -147,6 +152,14 @@ impl LocalHost {
         args.insert(0, program.display().to_string());
         args.insert(0, enter);
         Ok((self.search.require("nsenter")?, args))
+    }
+
+    /// Where a program is; plimsoll itself is this one, wherever it was started from.
+    fn program(&self, name: &str) -> Result<PathBuf, HostError> {
+        if name != watchdog::PROGRAM {
+            return self.search.require(name);
+        }
+        std::env::current_exe().map_err(HostError::io("find", Path::new(name)))
     }
 
     fn check_allowed(&self, cmd: &Cmd) -> Result<(), HostError> {
@@ -158,6 +171,11 @@ impl LocalHost {
         };
         if !self.allowed.contains(&cmd.program) {
             return refuse(format!("{} is not a program stacks may use", cmd.program));
+        }
+        let is_watchdog =
+            |args: &[Arg]| matches!(args, [Arg::Text(t)] if t == watchdog::SUBCOMMAND);
+        if cmd.program == watchdog::PROGRAM && !is_watchdog(&cmd.args) {
+            return refuse("plans start the watchdog of plimsoll, and nothing else of it".into());
         }
         let names_device = |arg: &Arg| matches!(arg, Arg::Text(t) if t.starts_with("/dev/"));
         if cmd.program.starts_with("mkfs") && cmd.args.iter().any(names_device) {
@@ -385,6 +403,11 @@ impl Host for LocalHost {
                 files::write(Path::new(path), text, secret.as_deref().map(Path::new), id)
             }
             Action::MakeSecret(path) => files::make_secret(Path::new(path), id),
+            Action::TellAccount {
+                socket,
+                user,
+                secret,
+            } => tgt::tell_account(Path::new(socket), user, Path::new(secret)),
             Action::RemoveFile(path) => files::remove(Path::new(path), id),
             Action::AttachLoop(path) => self.attach_loop(id, Path::new(path)),
             Action::DetachLoop(path) => self.detach_loop(id, Path::new(path)),

@@ -21,8 +21,10 @@ mod nodes;
 pub(crate) mod ports;
 mod processes;
 mod search;
+mod tgt;
 mod timed;
 mod usage;
+pub mod watchdog;
 
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use command::SearchPath;

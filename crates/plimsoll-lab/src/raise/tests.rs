@@ -10,7 +10,10 @@ use plimsoll_core::rng::{Rng, Seed};
 
 fn plans() -> Vec<Plan> {
     let plan = |stack: &&dyn stacks::Stack| snapshot::planned(stack.name()).plan;
-    stacks::ALL.iter().map(plan).collect()
+    // These two are raid1 with more of the same, and each step is broken once.
+    let is_more = |stack: &&&dyn stacks::Stack| ["raid5", "raid10"].contains(&stack.name());
+    let all = stacks::ALL.iter().filter(|stack| !is_more(stack));
+    all.map(plan).collect()
 }
 
 fn journal(state: &StateDir, owner: Owner) -> Journal {

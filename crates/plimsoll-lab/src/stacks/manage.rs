@@ -275,6 +275,14 @@ pub(super) fn journal_file(name: &str, state: &StateDir) -> PathBuf {
     state.journals().join(Kind::Stack(name.into()).file_name())
 }
 
+/// What the journal of a stack says.
+///
+/// # Errors
+/// When it has none, or it cannot be read.
+pub fn record(name: &str, state: &StateDir) -> Result<Record, JournalError> {
+    Record::read(&journal_file(name, state))
+}
+
 fn check_not_up(name: &str, state: &StateDir) -> Result<(), UpError> {
     let path = journal_file(name, state);
     if !path.exists() {

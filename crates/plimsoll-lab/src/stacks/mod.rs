@@ -10,9 +10,10 @@ pub mod change;
 pub mod iscsi;
 pub mod local;
 pub mod manage;
+pub mod nbd;
 mod needs;
 mod node;
-pub mod raid1;
+pub mod raid;
 mod site;
 #[cfg(test)]
 pub(crate) mod snapshot;
@@ -32,7 +33,14 @@ use std::path::PathBuf;
 use crate::journal::Record;
 
 /// All stacks, in the order in which they are listed.
-pub const ALL: &[&dyn Stack] = &[&local::Local, &iscsi::Iscsi, &raid1::Raid1];
+pub const ALL: &[&dyn Stack] = &[
+    &local::Local,
+    &nbd::NbdDisk,
+    &iscsi::Iscsi,
+    &raid::RAID1,
+    &raid::RAID5,
+    &raid::RAID10,
+];
 
 /// All layers, in the order in which they are listed.
 pub const LAYERS: &[&dyn Layer] = &[];

@@ -1,38 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One storage node: a file served over iSCSI and attached as a loop device.
+//! One storage node: a file served over the network and attached as a loop device.
 //!
-//! The chain: image file, opened with direct I/O by tgtd; iSCSI over the loopback address;
-//! qemu-storage-daemon as initiator, giving the disk on as NBD over a Unix socket; nbdfuse
-//! making a file of it; a loop device with direct I/O on that file. qemu-storage-daemon could make
+//! The chain: image file; a server of it (tgtd with direct I/O for iSCSI, nbdkit for NBD);
+//! qemu-storage-daemon as client, giving the disk on as NBD over a Unix socket; nbdfuse making a
+//! file of it; a loop device with direct I/O on that file. qemu-storage-daemon could make
 //! the file itself (its FUSE export), but that corrupts data under concurrent writes in the
-//! version Debian 12 has: it must not be used here.
+//! version Debian 12 has: it must not be used here. nbdfuse could reach an NBD server without it,
+//! but gives up for ever when the server goes once.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan, Ready, Server};
+pub(super) mod file_system;
+pub(super) mod iscsi;
+pub(super) mod nbd;
+
+use plimsoll_core::plan::{self, Action, Cmd, HERE, Plan, Proof, Reach, Ready, Server};
+use plimsoll_core::settings::{Setting, Unit};
+use plimsoll_core::units::Nanos;
 use std::path::Path;
 
 use super::{MIN_SIZE_BYTES, Needs, Order, SPARE_BYTES, Unmet};
+pub(super) use file_system::{add_mount, add_mount_of};
 
-/// What a stack of such nodes needs, besides the programs of its file system.
-pub(super) fn needs(programs: &[&'static str]) -> Needs {
+/// What a stack of such nodes needs on the client, besides the programs of its file system.
+pub(super) fn needs(transport: &Transport, programs: &[&'static str]) -> Needs {
     let chain = [
-        "tgtd",
-        "tgtadm",
         "qemu-storage-daemon",
         "nbdfuse",
         "losetup",
         "mount",
         "umount",
         "setsid",
-        "fallocate",
     ];
     Needs {
         programs: chain.iter().chain(programs).copied().collect(),
-        qemu_modules: vec!["block-iscsi.so"],
+        qemu_modules: match transport {
+            Transport::Iscsi(_) => vec!["block-iscsi.so"],
+            Transport::Nbd(_) => vec![],
+        },
         devices: vec![
             ("/dev/fuse", "modprobe fuse"),
             ("/dev/loop-control", "modprobe loop"),
         ],
         root: true,
+    }
+}
+
+/// What such a node needs where it serves from.
+pub(super) fn server_needs(transport: &Transport) -> Needs {
+    let programs = match transport {
+        Transport::Iscsi(_) => &["tgtd", "tgtadm"][..],
+        Transport::Nbd(_) => &["nbdkit"],
+    };
+    Needs {
+        programs: programs
+            .iter()
+            .chain(&["fallocate", "setsid"])
+            .copied()
+            .collect(),
+        ..Needs::default()
+    }
+}
+
+/// How long a client waits for a server that is gone, as a setting.
+pub(super) const FAIL_AFTER: Setting = Setting {
+    name: "fail_after",
+    unit: Unit::Time,
+    default: "30s",
+    help: "time without its server after which the disk fails instead of waiting, from 1s to 1h",
+};
+
+/// Reads that setting, in whole seconds.
+pub(super) fn fail_after_s(settings: &plimsoll_core::settings::Settings) -> Result<u32, Unmet> {
+    let asked = settings.time("fail_after");
+    let seconds = asked.0.div_ceil(Nanos::SECOND.0);
+    match u32::try_from(seconds) {
+        Ok(seconds @ 1..=3600) => Ok(seconds),
+        _ => Err(Unmet(vec![format!(
+            "fail_after is {asked}, and it is from 1s to 1h"
+        )])),
     }
 }
 
@@ -52,7 +96,6 @@ const SIZE_STEP_BYTES: u64 = 1 << 20;
 pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
     let mut unmet = Vec::new();
     let path = order.dir();
-    let base = &order.site.client.dir;
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if !Path::new(&path).is_absolute() || !path.chars().all(is_safe) {
         unmet.push(format!(
@@ -72,26 +115,13 @@ pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
             "a node of {size} bytes is not possible: at least {MIN_SIZE_BYTES}, in whole MiB"
         ));
     }
-    let nodes = order.site.servers.len();
-    let needed = size
-        .saturating_mul(nodes as u64)
-        .saturating_add(SPARE_BYTES);
-    let free = order.site.client.free_bytes;
-    if needed > free {
-        unmet.push(format!(
-            "{base} has {} MiB free, and {} MiB are needed ({nodes} × {} MiB and {} MiB to spare); \
-             choose a smaller size or another base directory",
-            free >> 20,
-            needed.div_ceil(1 << 20),
-            size >> 20,
-            SPARE_BYTES >> 20,
-        ));
-    }
+    unmet.extend(room(order, order.site.servers.len()));
     let align = order.site.client.direct_align_bytes;
     if align == 0 || align > SECTOR_BYTES {
         unmet.push(format!(
-            "direct I/O in units of {SECTOR_BYTES} bytes does not work in {base}, so the page \
-             cache of the server would be measured; choose another base directory"
+            "direct I/O in units of {SECTOR_BYTES} bytes does not work in {}, so the page \
+             cache of the server would be measured; choose another base directory",
+            order.site.client.dir
         ));
     }
     if unmet.is_empty() {
@@ -101,19 +131,57 @@ pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
     }
 }
 
+/// Checks the room for one more node, the last of those in the order.
+pub(super) fn check_room(order: &Order<'_>, nodes: usize) -> Result<(), Unmet> {
+    room(order, nodes).map_or(Ok(()), |missing| Err(Unmet(vec![missing])))
+}
+
+/// What is missing of the room for so many nodes.
+fn room(order: &Order<'_>, nodes: usize) -> Option<String> {
+    let size = order.size_bytes;
+    let needed = size
+        .saturating_mul(nodes as u64)
+        .saturating_add(SPARE_BYTES);
+    // The newest look is that at the last node.
+    let node = order.site.servers.last().unwrap_or(&order.site.client);
+    (needed > node.free_bytes).then(|| {
+        format!(
+            "{} has {} MiB free, and {} MiB are needed ({nodes} × {} MiB and {} MiB to spare); \
+             choose a smaller size or another base directory",
+            node.dir,
+            node.free_bytes >> 20,
+            needed.div_ceil(1 << 20),
+            size >> 20,
+            SPARE_BYTES >> 20,
+        )
+    })
+}
+
+/// How the disk gets to the client.
+#[derive(Debug)]
+pub(super) enum Transport {
+    /// iSCSI.
+    Iscsi(iscsi::Iscsi),
+    /// NBD.
+    Nbd(nbd::Nbd),
+}
+
 /// One node of a stack.
 #[derive(Debug)]
 pub(super) struct Node<'a> {
-    /// The stack's directory.
-    pub(super) dir: &'a str,
+    /// The stack's directory on the client.
+    dir: &'a str,
+    /// The stack's directory where it serves from.
+    server_dir: String,
     /// Number in the stack, from 0.
-    pub(super) number: u16,
-    /// Port of its target.
-    pub(super) port: u16,
+    number: u16,
+    /// Where it serves from.
+    server: &'a plan::Node,
     /// Size of its disk.
-    pub(super) size_bytes: u64,
+    size_bytes: u64,
     /// Identifier of the journal.
-    pub(super) id: &'a str,
+    id: &'a str,
+    transport: &'a Transport,
 }
 
 impl Node<'_> {
@@ -121,12 +189,36 @@ impl Node<'_> {
         format!("{}/{name}{}{suffix}", self.dir, self.number)
     }
 
+    fn server_path(&self, name: &str, suffix: &str) -> String {
+        format!("{}/{name}{}{suffix}", self.server_dir, self.number)
+    }
+
     fn mark(&self, name: &str) -> String {
         format!("plimsoll-{}-{name}{}", self.id, self.number)
     }
 
-    fn target(&self) -> String {
-        format!("iqn.2026-01.lab.plimsoll:{}.{}", self.id, self.number)
+    fn image(&self) -> String {
+        self.server_path("disk", ".img")
+    }
+
+    fn server_program(&self) -> &'static str {
+        match self.transport {
+            Transport::Iscsi(_) => "tgtd",
+            Transport::Nbd(_) => "nbdkit",
+        }
+    }
+
+    /// What reports call it.
+    pub(super) fn name(&self) -> String {
+        if self.server.has_network() {
+            return self.server.name.clone();
+        }
+        format!("{}{}", self.server_program(), self.number)
+    }
+
+    /// The mark of its server.
+    pub(super) fn server_mark(&self) -> String {
+        self.mark(self.server_program())
     }
 
     /// The file its loop device is attached to.
@@ -136,101 +228,118 @@ impl Node<'_> {
 
     /// Adds the steps that make it.
     pub(super) fn add_to(&self, plan: &mut Plan) {
-        let image = self.path("disk", ".img");
-        let reserve = Cmd::new(
-            "fallocate",
-            [
-                "--length".into(),
-                self.size_bytes.to_string(),
-                image.clone(),
-            ],
-        );
-        let remove = Some(Action::RemoveFile(image.clone()));
-        plan.step("reserve the image file", Action::Run(reserve), remove);
-        self.add_target(plan, &image);
-        self.add_initiator(plan);
+        let image = self.image();
+        let size = self.size_bytes.to_string();
+        let reserve = Cmd::new("fallocate", ["--length".into(), size, image.clone()]);
+        let remove = Some(Action::RemoveFile(image));
+        let why = "reserve the image file";
+        plan.step_on(&self.server.name, why, Action::Run(reserve), remove);
+        if let Transport::Iscsi(settings) = self.transport {
+            settings.add_secret(self, plan);
+        }
+        self.add_server(plan);
+        self.add_client(plan);
+        let file = || self.device_file();
+        let make = Action::MakeFile {
+            path: file(),
+            bytes: 0,
+        };
+        let why = "make the file that becomes the disk";
+        plan.step(why, make, Some(Action::RemoveFile(file())));
+        // Undone after nbdfuse has been ended: normally it has unmounted itself by then, but not
+        // when it was killed.
+        let free = Action::Unmount(file());
+        plan.step("see that the file is free", free.clone(), Some(free));
         self.add_loop(plan);
     }
 
-    fn start(&self, plan: &mut Plan, why: &str, name: &str, cmd: Cmd, ready: Ready) {
+    /// Adds the steps that bring a node back that was taken away: its server, and what of the
+    /// client does not come back by itself. Nothing may be mounted on its disk.
+    pub(super) fn add_again(&self, plan: &mut Plan) {
+        let file = self.device_file();
+        plan.step(
+            "detach the loop device",
+            Action::DetachLoop(file.clone()),
+            None,
+        );
+        for (why, name) in [
+            ("end what made the disk a file", "nbdfuse"),
+            ("end the client", "qsd"),
+        ] {
+            let mark = self.mark(name);
+            plan.step(why, Action::Stop { mark }, None);
+        }
+        plan.step("see that the file is free", Action::Unmount(file), None);
+        self.add_forgetting(plan);
+        self.add_server(plan);
+        self.add_client(plan);
+        self.add_loop(plan);
+    }
+
+    /// What said that the daemons before were ready must not say it of the next.
+    pub(super) fn add_forgetting(&self, plan: &mut Plan) {
+        for (name, suffix) in [("qsd", ".pid"), ("watch", ".ready")] {
+            let path = self.path(name, suffix);
+            plan.step("forget an old client", Action::RemoveFile(path), None);
+        }
+    }
+
+    /// What takes the node away as if its machine had lost its power, and what is left of the
+    /// client with it, so that nobody waits for it.
+    pub(super) fn lose(&self) -> Vec<(String, Action)> {
+        let mut lose = Vec::new();
+        if matches!(self.transport, Transport::Iscsi(_)) {
+            let mark = self.mark("watch");
+            lose.push((HERE.into(), Action::Stop { mark }));
+        }
+        let mark = self.server_mark();
+        lose.push((self.server.name.clone(), Action::Stop { mark }));
+        let mark = self.mark("qsd");
+        lose.push((HERE.into(), Action::Stop { mark }));
+        lose
+    }
+
+    fn start(
+        &self,
+        plan: &mut Plan,
+        (node, dir): (&str, &str),
+        (why, name): (&str, &str),
+        cmd: Cmd,
+        ready: Ready,
+    ) {
         let mark = self.mark(name);
         let stop = Action::Stop { mark: mark.clone() };
         let start = Action::Start {
             cmd,
             mark,
-            log: self.path(name, ".log"),
+            log: format!("{dir}/{name}{}.log", self.number),
             ready,
         };
-        plan.step(why, start, Some(stop));
+        plan.step_on(node, why, start, Some(stop));
     }
 
-    fn add_target(&self, plan: &mut Plan, image: &str) {
-        let control = self.path("tgt", ".sock");
-        let portal = format!("portal=127.0.0.1:{}", self.port);
-        let tgtd = Cmd::new("tgtd", ["-f", "--iscsi", &portal]).env("TGT_IPC_SOCKET", &control);
-        let ready = Ready::Port(self.port);
-        self.start(plan, "start the iSCSI target", "tgtd", tgtd, ready);
-        let target = self.target();
-        // What these set up lives in tgtd and ends with it: nothing to undo.
-        let mut admin = |why: &str, args: &[&str]| {
-            let all = ["--lld", "iscsi", "--op"].iter().chain(args);
-            let cmd = Cmd::new("tgtadm", all.copied()).env("TGT_IPC_SOCKET", &control);
-            plan.step(why, Action::Run(cmd), None);
+    fn start_server(&self, plan: &mut Plan, why: &str, cmd: Cmd) {
+        let ready = Ready::Port(self.server.first_port);
+        let place = (&*self.server.name, &*self.server_dir);
+        self.start(plan, place, (why, self.server_program()), cmd, ready);
+    }
+
+    fn start_here(&self, plan: &mut Plan, why: &str, name: &str, cmd: Cmd, ready: Ready) {
+        self.start(plan, (HERE, self.dir), (why, name), cmd, ready);
+    }
+
+    fn add_server(&self, plan: &mut Plan) {
+        match self.transport {
+            Transport::Iscsi(settings) => settings.add_target(self, plan),
+            Transport::Nbd(settings) => settings.add_server(self, plan),
+        }
+    }
+
+    fn add_client(&self, plan: &mut Plan) {
+        let (objects, disk) = match self.transport {
+            Transport::Iscsi(settings) => settings.client(self),
+            Transport::Nbd(settings) => (Vec::new(), settings.client(self)),
         };
-        admin(
-            "define the iSCSI target",
-            &[
-                "new",
-                "--mode",
-                "target",
-                "--tid",
-                "1",
-                "--targetname",
-                &target,
-            ],
-        );
-        // Direct: else the server's page cache answers and the disk is not measured.
-        admin(
-            "define the logical unit",
-            &[
-                "new",
-                "--mode",
-                "logicalunit",
-                "--tid",
-                "1",
-                "--lun",
-                "1",
-                "--bstype",
-                "rdwr",
-                "--bsoflags",
-                "direct",
-                "--backing-store",
-                image,
-            ],
-        );
-        // The portal listens on the loopback address only.
-        admin(
-            "open the iSCSI target",
-            &[
-                "bind",
-                "--mode",
-                "target",
-                "--tid",
-                "1",
-                "--initiator-address",
-                "ALL",
-            ],
-        );
-    }
-
-    fn add_initiator(&self, plan: &mut Plan) {
-        let disk = format!(
-            "driver=iscsi,node-name=lun,transport=tcp,portal=127.0.0.1:{},target={},lun=1,\
-             initiator-name={}.client,cache.direct=on,timeout=30",
-            self.port,
-            self.target(),
-            self.target()
-        );
         let server = format!(
             "addr.type=unix,addr.path={},max-connections=8",
             self.path("nbd", ".sock")
@@ -238,91 +347,90 @@ impl Node<'_> {
         let export = "type=nbd,id=nbd,node-name=lun,name=lun,writable=on";
         // Written when all options have been carried out: the socket exists a moment earlier.
         let pid_file = self.path("qsd", ".pid");
-        let args = [
-            "--blockdev",
-            &disk,
-            "--nbd-server",
-            &server,
-            "--export",
-            export,
-            "--pidfile",
-            &pid_file,
-        ];
+        let mut args = objects;
+        for (option, value) in [
+            ("--blockdev", &*disk),
+            ("--nbd-server", &*server),
+            ("--export", export),
+            ("--pidfile", &*pid_file),
+        ] {
+            args.extend([option.into(), value.into()]);
+        }
         let cmd = Cmd::new("qemu-storage-daemon", args);
         let ready = Ready::Exists(pid_file.clone());
-        self.start(plan, "connect the iSCSI initiator", "qsd", cmd, ready);
+        self.start_here(plan, "connect the client", "qsd", cmd, ready);
+        if let Transport::Iscsi(settings) = self.transport {
+            settings.add_watchdog(self, plan);
+        }
     }
 
     fn add_loop(&self, plan: &mut Plan) {
         let file = self.device_file();
-        // Undone after nbdfuse has been ended: normally it has unmounted itself by then, but not
-        // when it was killed. The file goes with the directory.
-        plan.step(
-            "make the file that becomes the disk",
-            Action::MakeFile {
-                path: file.clone(),
-                bytes: 0,
-            },
-            Some(Action::Unmount(file.clone())),
-        );
         let uri = format!("nbd+unix:///lun?socket={}", self.path("nbd", ".sock"));
         let ready = Ready::Size {
             path: file.clone(),
             bytes: self.size_bytes,
         };
         let cmd = Cmd::new("nbdfuse", [&*file, &*uri]);
-        self.start(plan, "make the disk a file", "nbdfuse", cmd, ready);
-        plan.step(
-            "attach a loop device",
-            Action::AttachLoop(file.clone()),
-            Some(Action::DetachLoop(file)),
-        );
+        self.start_here(plan, "make the disk a file", "nbdfuse", cmd, ready);
+        let attach = match self.transport {
+            // The client refuses parts of sectors, so the loop device must not ask for any.
+            Transport::Iscsi(settings) if settings.sector_bytes > SECTOR_BYTES => {
+                let sectors = format!("--sector-size={}", settings.sector_bytes);
+                let args = ["--find", "--direct-io=on", &sectors, &file];
+                Action::Run(Cmd::new("losetup", args))
+            }
+            _ => Action::AttachLoop(file.clone()),
+        };
+        let detach = Some(Action::DetachLoop(file));
+        plan.step("attach a loop device", attach, detach);
     }
-}
 
-/// Adds the steps from loop devices to a mounted file system: the commands of `make` make it,
-/// `source` is one of the files behind the loop devices.
-pub(super) fn add_mount(
-    plan: &mut Plan,
-    make: impl IntoIterator<Item = (&'static str, Cmd)>,
-    source: &str,
-    file_system: &str,
-    at: &str,
-) {
-    for (why, cmd) in make {
-        plan.step(why, Action::Run(cmd), None);
+    /// That a flush of the client reaches its disk.
+    pub(super) fn flushes(&self) -> Proof {
+        Proof::Flushes {
+            node: self.server.name.clone(),
+            dir: self.server_dir.clone(),
+        }
     }
-    plan.step(
-        "make the mount point",
-        Action::MakeDir(at.into()),
-        Some(Action::RemoveDir(at.into())),
-    );
-    let args = [
-        Arg::from("-t"),
-        file_system.into(),
-        Arg::LoopOf(source.into()),
-        at.into(),
-    ];
-    plan.step(
-        "mount the file system",
-        Action::Run(Cmd::new("mount", args)),
-        Some(Action::Unmount(at.into())),
-    );
-    let is_mounted = Action::MountIs {
-        path: at.into(),
-        file_system: file_system.into(),
-    };
-    plan.step("see the file system mounted", is_mounted, None);
+
+    /// Adds the look at its port before anything is made.
+    pub(super) fn add_port(&self, plan: &mut Plan) {
+        if self.server.has_network() {
+            return;
+        }
+        let why = match self.transport {
+            Transport::Iscsi(_) => "use the port of the iSCSI target",
+            Transport::Nbd(_) => "use the port of the NBD server",
+        };
+        plan.step(why, Action::PortFree(self.server.first_port), None);
+    }
+
+    /// Adds the directory of the node where it is not the client's.
+    pub(super) fn add_server_dir(&self, plan: &mut Plan) {
+        if matches!(self.server.reach, Reach::Agent(_)) {
+            let dir = || self.server_dir.clone();
+            let why = "make the directory of the node";
+            let undo = Some(Action::RemoveDir(dir()));
+            plan.step_on(&self.server.name, why, Action::MakeDir(dir()), undo);
+        }
+    }
 }
 
 /// The nodes of an order.
-pub(super) fn all<'a>(order: &'a Order<'_>, dir: &'a str) -> Vec<Node<'a>> {
-    let node = |(number, server): (u16, &'a plimsoll_core::plan::Node)| Node {
+pub(super) fn all<'a>(
+    order: &'a Order<'_>,
+    dir: &'a str,
+    transport: &'a Transport,
+) -> Vec<Node<'a>> {
+    let node = |(number, server): (u16, &'a plan::Node)| Node {
         dir,
+        server_dir: order.dir_on(&server.dir),
         number,
-        port: server.first_port,
+        server,
         size_bytes: order.size_bytes,
         id: order.id,
+        transport,
     };
     (0..).zip(&order.site.servers).map(node).collect()
 }
@@ -330,20 +438,21 @@ pub(super) fn all<'a>(order: &'a Order<'_>, dir: &'a str) -> Vec<Node<'a>> {
 /// Adds the looks before anything is made, the directory, and the nodes themselves.
 pub(super) fn begin(plan: &mut Plan, nodes: &[Node<'_>], dir: &str) {
     for node in nodes {
-        add_port(plan, node.port);
+        node.add_port(plan);
     }
     add_dir(plan, dir);
     for node in nodes {
+        node.add_server_dir(plan);
         node.add_to(plan);
     }
 }
 
-/// The servers that are watched: the targets.
+/// The servers that are watched.
 pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
     let server = |node: &Node<'_>| Server {
-        name: format!("tgtd{}", node.number),
-        node: HERE.into(),
-        marks: vec![node.mark("tgtd")],
+        name: node.name(),
+        node: node.server.name.clone(),
+        marks: vec![node.server_mark()],
     };
     nodes.iter().map(server).collect()
 }
@@ -354,14 +463,5 @@ pub(super) fn add_dir(plan: &mut Plan, dir: &str) {
         "make the directory of the stack",
         Action::MakeDir(dir.into()),
         Some(Action::RemoveDir(dir.into())),
-    );
-}
-
-/// Adds the look at a port before anything is made.
-fn add_port(plan: &mut Plan, port: u16) {
-    plan.step(
-        "use the port of the iSCSI target",
-        Action::PortFree(port),
-        None,
     );
 }

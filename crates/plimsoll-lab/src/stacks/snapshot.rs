@@ -23,12 +23,17 @@ pub(super) fn check(text: &str, folder: &str, file: &str) {
     let planned = planned(text);
     // The identifier tells time and process.
     let text = as_text(text, &planned).replace(&planned.id, "example-1");
+    check_text(&text, folder, file);
+}
+
+/// Compares a text with `file` in the folder of a recipe.
+pub(super) fn check_text(text: &str, folder: &str, file: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/stacks")
         .join(folder)
         .join(file);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        fs::write(&file, &text).unwrap();
+        fs::write(&file, text).unwrap();
     }
     let committed = fs::read_to_string(&file).unwrap_or_default();
     assert_eq!(text, committed, "see the module comment to update it");

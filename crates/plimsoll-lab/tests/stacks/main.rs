@@ -10,6 +10,7 @@
     reason = "a test: it panics, talks, waits and starts itself"
 )]
 
+mod disks;
 mod support;
 
 use plimsoll_core::plan::Action;
@@ -137,7 +138,7 @@ fn up_exercise_down(name: &str, first_port: u16) {
     eprintln!("{name}: down in {:.2} s", seconds(began));
     assert!(razed.is_clean() && razed.warnings.is_empty(), "{razed:?}");
     check_nothing_left(place.path());
-    for mark in ["tgtd0", "qsd0", "nbdfuse0"] {
+    for mark in ["tgtd0", "qsd0", "nbdfuse0", "watch0"] {
         assert_eq!(
             host.marked(&format!("plimsoll-{}-{mark}", up.id)),
             [0_u32; 0]
@@ -148,6 +149,11 @@ fn up_exercise_down(name: &str, first_port: u16) {
 #[test]
 fn iscsi_comes_up_works_and_leaves_nothing() {
     up_exercise_down("iscsi", 23_260);
+}
+
+#[test]
+fn nbd_comes_up_works_and_leaves_nothing() {
+    up_exercise_down("nbd", 23_255);
 }
 
 #[test]
@@ -179,6 +185,16 @@ fn a_port_in_use_is_passed_over() {
     let planned = stacks::manage::plan(&choice("iscsi"), &options, &host).unwrap();
     assert_ne!(planned.ask.site.servers[0].first_port, port);
     check_nothing_left(place.path());
+}
+
+/// Not a test: what a copy of this program does when the plan of a stack starts it, as if it were
+/// plimsoll itself.
+#[test]
+fn watchdog() {
+    if let Some(watchdog) = plimsoll_lab::host::watchdog::Watchdog::from_environment() {
+        let said = watchdog.unwrap().watch(host().clock()).unwrap();
+        eprintln!("{said}");
+    }
 }
 
 /// Not a test: what a copy of this program does when the next test starts it.
@@ -283,11 +299,11 @@ fn killed_at_any_step_iscsi_leaves_nothing() {
     }
     let began = now();
     let (port, mut delay_ms) = (23_280, 0);
-    for steps in [2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14] {
+    for steps in [2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15] {
         kill_at("iscsi", port, steps, Duration::from_millis(delay_ms % 7));
         delay_ms += 3;
     }
-    eprintln!("killed iscsi at 11 steps: {:.1} s", seconds(began));
+    eprintln!("killed iscsi at 12 steps: {:.1} s", seconds(began));
 }
 
 #[test]

@@ -30,6 +30,18 @@ pub(crate) fn is_possible(test: &str) -> bool {
     reasons.is_empty()
 }
 
+/// Whether something is missing here for this stack; says what.
+pub(crate) fn missing(test: &str, choice: &Choice) -> bool {
+    let place = choice.stack.shape(choice).unwrap().place;
+    match stacks::manage::needs(choice, place).check(&host()) {
+        Ok(()) => false,
+        Err(unmet) => {
+            say_skipped(test, &unmet.to_string());
+            true
+        }
+    }
+}
+
 /// Says it on the standard error stream itself: what is printed is kept back when a test passes.
 pub(crate) fn say_skipped(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");

@@ -16,6 +16,7 @@ pub(crate) mod spec;
 mod stack;
 mod trace_ops;
 mod trees;
+mod watchdog;
 mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
@@ -50,6 +51,8 @@ enum Command {
     Raze(raze::Args),
     Doctor(doctor::Args),
     Workloads(workloads::Args),
+    #[command(hide = true)]
+    Watchdog(watchdog::Args),
     #[command(name = "__make-tree", hide = true)]
     MakeTree(trees::MakeArgs),
     #[command(name = "__forget", hide = true)]
@@ -83,6 +86,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Raze(args) => raze::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Workloads(args) => workloads::main(&args),
+        Command::Watchdog(args) => watchdog::main(&args),
         Command::MakeTree(args) => trees::make(&args),
         Command::Forget(args) => trees::forget(&args),
     };

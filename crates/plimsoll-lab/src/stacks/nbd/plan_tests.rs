@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plan of `nbd` as text, and settings that cannot be.
+
+use crate::host::FakeHost;
+use crate::stacks::{Choice, Options, manage, snapshot};
+
+#[test]
+fn the_plan_is_the_committed_one() {
+    snapshot::check("nbd", "nbd", "plan.txt");
+}
+
+#[test]
+fn the_plan_of_a_slow_and_bad_disk_is_the_committed_one() {
+    let stack =
+        "nbd(fs=xfs,read_delay=5ms,write_delay=2ms,rate=50MB,write_errors=0.5,fail_after=5s)";
+    snapshot::check(stack, "nbd", "plan_slow.txt");
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_before_anything_is_done() {
+    for (stack, expect) in [
+        ("nbd(read_delay=500us)", "whole milliseconds"),
+        ("nbd(read_errors=101)", "from 0 to 100"),
+        ("nbd(fail_after=0)", "from 1s to 1h"),
+        ("nbd(fail_after=2h)", "from 1s to 1h"),
+    ] {
+        let choice = Choice::parse(stack).unwrap();
+        let options = Options::new("/base".into());
+        let error = manage::plan(&choice, &options, &FakeHost::new()).unwrap_err();
+        assert!(error.to_string().contains(expect), "{error}");
+    }
+    let options = Options {
+        size_bytes: 256 << 20,
+        ..Options::new("/base".into())
+    };
+    let choice = Choice::parse("nbd(xfs)").unwrap();
+    let error = manage::plan(&choice, &options, &FakeHost::new()).unwrap_err();
+    assert!(error.to_string().contains("300 MiB"), "{error}");
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! File systems on the loop devices of nodes: made, mounted, seen mounted.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
+use plimsoll_core::settings::{Setting, Settings, Unit};
+
+use crate::stacks::{Order, Unmet};
+
+/// Which file system, as a setting.
+pub(in crate::stacks) const FS: Setting = Setting {
+    name: "fs",
+    unit: Unit::Choice(&["ext4", "xfs", "btrfs"]),
+    default: "ext4",
+    help: "file system on the disk",
+};
+
+/// Smallest disk that mkfs.xfs takes.
+const MIN_XFS_BYTES: u64 = 300 << 20;
+
+/// Longest time to make a file system: a slow disk is what some of these are for.
+const MAKE_LIMIT_S: u32 = 600;
+
+/// The program that makes the chosen one.
+pub(in crate::stacks) fn maker(settings: &Settings) -> &'static str {
+    match settings.text("fs") {
+        "xfs" => "mkfs.xfs",
+        "btrfs" => "mkfs.btrfs",
+        _ => "mkfs.ext4",
+    }
+}
+
+/// Checks what the chosen one asks for.
+pub(in crate::stacks) fn check(order: &Order<'_>) -> Result<(), Unmet> {
+    if order.settings().text("fs") == "xfs" && order.size_bytes < MIN_XFS_BYTES {
+        return Err(Unmet(vec![format!(
+            "a disk of {} MiB is too small for xfs: at least 300 MiB",
+            order.size_bytes >> 20
+        )]));
+    }
+    Ok(())
+}
+
+/// Adds the steps from the loop device of a file to the chosen file system, mounted at `at`.
+pub(in crate::stacks) fn add_mount_of(plan: &mut Plan, settings: &Settings, file: &str, at: &str) {
+    // Without discarding: the image is reserved, and giving it back would change what is measured.
+    let options: &[&str] = match settings.text("fs") {
+        "xfs" => &["-q", "-K"],
+        "btrfs" => &["-q", "--nodiscard"],
+        _ => &["-q", "-E", "nodiscard,assume_storage_prezeroed=1"],
+    };
+    let options = options.iter().map(|word| Arg::from(*word));
+    let args = options.chain([Arg::LoopOf(file.into())]);
+    let make = Cmd::new(maker(settings), args).within_s(MAKE_LIMIT_S);
+    let make = [("make the file system", make)];
+    add_mount(plan, make, file, settings.text("fs"), at);
+}
+
+/// Adds the steps from loop devices to a mounted file system: the commands of `make` make it,
+/// `source` is one of the files behind the loop devices.
+pub(in crate::stacks) fn add_mount(
+    plan: &mut Plan,
+    make: impl IntoIterator<Item = (&'static str, Cmd)>,
+    source: &str,
+    file_system: &str,
+    at: &str,
+) {
+    for (why, cmd) in make {
+        plan.step(why, Action::Run(cmd), None);
+    }
+    plan.step(
+        "make the mount point",
+        Action::MakeDir(at.into()),
+        Some(Action::RemoveDir(at.into())),
+    );
+    add_mounting(plan, source, file_system, at);
+}
+
+/// Adds the steps that mount a file system that was made before.
+pub(in crate::stacks) fn add_mounting(plan: &mut Plan, source: &str, file_system: &str, at: &str) {
+    let args = [
+        Arg::from("-t"),
+        file_system.into(),
+        Arg::LoopOf(source.into()),
+        at.into(),
+    ];
+    plan.step(
+        "mount the file system",
+        Action::Run(Cmd::new("mount", args).within_s(MAKE_LIMIT_S)),
+        Some(Action::Unmount(at.into())),
+    );
+    let is_mounted = Action::MountIs {
+        path: at.into(),
+        file_system: file_system.into(),
+    };
+    plan.step("see the file system mounted", is_mounted, None);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! iSCSI to a node: tgtd serves, qemu-storage-daemon asks, and a process of ours ends the latter
+//! when the former is gone for too long.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Plan, Ready};
+use plimsoll_core::settings::Settings;
+use std::fmt::Write as _;
+
+use super::Node;
+use crate::host::watchdog;
+use crate::stacks::Unmet;
+
+/// Name of the account where one is asked for.
+const USER: &str = "plimsoll";
+
+/// The caching page of an iSCSI disk (SPC: page 8, 18 bytes) that says no write cache; with it tgtd
+/// answers a write when it is on the disk. Byte 2 has the flag of the cache (0x04), which is off,
+/// and that of limits for reading ahead (0x10).
+const NO_WRITE_CACHE: &str =
+    "mode_page=8:0:18:0x10:0:0xff:0xff:0:0:0xff:0xff:0xff:0xff:0x80:0x14:0:0:0:0:0:0";
+
+/// What can be set.
+#[derive(Debug)]
+pub(in crate::stacks) struct Iscsi {
+    /// Whether the client must show that it knows a secret.
+    pub(in crate::stacks) chap: bool,
+    /// Whether the disk may keep writes until a flush.
+    pub(in crate::stacks) write_cache: bool,
+    /// Size of its sectors: 512 or 4096.
+    pub(in crate::stacks) sector_bytes: u32,
+    /// How long the client waits for a target that is gone.
+    pub(in crate::stacks) fail_after_s: u32,
+}
+
+impl Iscsi {
+    /// From the settings of the stack `iscsi`.
+    pub(in crate::stacks) fn of(settings: &Settings) -> Result<Self, Unmet> {
+        Ok(Iscsi {
+            chap: settings.flag("chap"),
+            write_cache: settings.flag("write_cache"),
+            sector_bytes: if settings.text("sectors") == "4096" {
+                4096
+            } else {
+                512
+            },
+            fail_after_s: super::fail_after_s(settings)?,
+        })
+    }
+
+    /// No secret, a write cache, sectors of 512 bytes.
+    pub(in crate::stacks) fn plain(fail_after_s: u32) -> Self {
+        Iscsi {
+            chap: false,
+            write_cache: true,
+            sector_bytes: 512,
+            fail_after_s,
+        }
+    }
+
+    fn name(node: &Node<'_>) -> String {
+        format!("iqn.2026-01.lab.plimsoll:{}.{}", node.id, node.number)
+    }
+
+    fn portal(node: &Node<'_>) -> String {
+        format!("{}:{}", node.server.address, node.server.first_port)
+    }
+
+    fn secret(node: &Node<'_>) -> String {
+        node.path("chap", ".secret")
+    }
+
+    /// The secret without an end of line, which the client would take for a part of it.
+    fn password(node: &Node<'_>) -> String {
+        node.path("chap", ".password")
+    }
+
+    /// Adds the secret that client and target share.
+    pub(super) fn add_secret(&self, node: &Node<'_>, plan: &mut Plan) {
+        if self.chap {
+            let file = || Self::secret(node);
+            let remove = Some(Action::RemoveFile(file()));
+            plan.step(
+                "make the secret of the disk",
+                Action::MakeSecret(file()),
+                remove,
+            );
+            let path = Self::password(node);
+            let write = Action::WriteFile {
+                path: path.clone(),
+                text: "{secret}".into(),
+                secret: Some(file()),
+            };
+            let remove = Some(Action::RemoveFile(path));
+            plan.step("write it as the client reads it", write, remove);
+        }
+    }
+
+    /// Adds the target.
+    pub(super) fn add_target(&self, node: &Node<'_>, plan: &mut Plan) {
+        let control = node.server_path("tgt", ".sock");
+        let portal = format!("portal={}", Self::portal(node));
+        let tgtd = Cmd::new("tgtd", ["-f", "--iscsi", &portal]).env("TGT_IPC_SOCKET", &control);
+        node.start_server(plan, "start the iSCSI target", tgtd);
+        let name = Self::name(node);
+        let image = node.image();
+        let sectors = self.sector_bytes.to_string();
+        // What these set up lives in tgtd and ends with it: nothing to undo.
+        let mut admin = |why: &str, args: &str, more: &[&str]| {
+            let all = ["--lld", "iscsi", "--op"].into_iter();
+            let all = all.chain(args.split(' ')).chain(more.iter().copied());
+            let cmd = Cmd::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
+            plan.step_on(&node.server.name, why, Action::Run(cmd), None);
+        };
+        let why = "define the iSCSI target";
+        admin(why, "new --mode target --tid 1 --targetname", &[&name]);
+        // Direct: else the server's page cache answers and the disk is not measured.
+        let unit = "new --mode logicalunit --tid 1 --lun 1 --bstype rdwr --bsoflags direct";
+        let more = ["--blocksize", &sectors, "--backing-store", &image];
+        admin("define the logical unit", unit, &more);
+        if !self.write_cache {
+            let unit = "update --mode logicalunit --tid 1 --lun 1 --params";
+            admin("switch the write cache off", unit, &[NO_WRITE_CACHE]);
+        }
+        if self.chap {
+            self.add_account(node, plan, &control);
+        }
+        let mut admin = |why: &str, args: &str| {
+            let all = ["--lld", "iscsi", "--op"]
+                .into_iter()
+                .chain(args.split(' '));
+            let cmd = Cmd::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
+            plan.step_on(&node.server.name, why, Action::Run(cmd), None);
+        };
+        // The portal listens on the address of its node only.
+        let all = "bind --mode target --tid 1 --initiator-address ALL";
+        admin("open the iSCSI target", all);
+    }
+
+    fn add_account(&self, node: &Node<'_>, plan: &mut Plan, control: &str) {
+        let tell = Action::TellAccount {
+            socket: format!("{control}.0"),
+            user: USER.into(),
+            secret: Self::secret(node),
+        };
+        plan.step_on(&node.server.name, "tell the target the secret", tell, None);
+        let args = "--lld iscsi --op bind --mode account --tid 1 --user plimsoll";
+        let cmd = Cmd::new("tgtadm", args.split(' ')).env("TGT_IPC_SOCKET", control);
+        let why = "ask for the secret";
+        plan.step_on(&node.server.name, why, Action::Run(cmd), None);
+    }
+
+    /// The options of the client: objects, and its disk.
+    pub(super) fn client(&self, node: &Node<'_>) -> (Vec<Arg>, String) {
+        let name = Self::name(node);
+        let mut disk = format!(
+            "driver=iscsi,node-name=lun,transport=tcp,portal={},target={name},lun=1,\
+             initiator-name={name}.client,cache.direct=on,timeout=30",
+            Self::portal(node),
+        );
+        if !self.chap {
+            return (Vec::new(), disk);
+        }
+        let _ = write!(disk, ",user={USER},password-secret=chap");
+        let secret = format!("secret,id=chap,file={}", Self::password(node));
+        (vec!["--object".into(), secret.into()], disk)
+    }
+
+    /// Adds what ends the client when its target is gone: alone it would wait for ever.
+    pub(super) fn add_watchdog(&self, node: &Node<'_>, plan: &mut Plan) {
+        let ready = node.path("watch", ".ready");
+        let cmd = watchdog::command(
+            &Self::portal(node),
+            self.fail_after_s,
+            &node.mark("qsd"),
+            &ready,
+        );
+        let why = "watch the target";
+        node.start_here(plan, why, "watch", cmd, Ready::Exists(ready.clone()));
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! NBD to a node: nbdkit serves, slower or worse than the disk when it is told so.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
+use plimsoll_core::settings::Settings;
+use plimsoll_core::units::Nanos;
+
+use super::Node;
+use crate::stacks::Unmet;
+
+/// Delays are whole numbers of these: nbdkit knows no finer ones, and takes 0.5ms for nothing.
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// Operations nbdkit works on at the same time; more than the loop device sends.
+const THREADS: &str = "16";
+
+/// What can be set.
+#[derive(Debug)]
+pub(in crate::stacks) struct Nbd {
+    /// Time added to each read and to each write.
+    pub(in crate::stacks) delays: [Nanos; 2],
+    /// Bytes per second, each way; 0: as fast as it is.
+    pub(in crate::stacks) rate_bytes_per_s: u64,
+    /// Share of reads and of writes that fail, in percent.
+    pub(in crate::stacks) errors_percent: [f64; 2],
+    /// How long the client waits for a server that is gone.
+    pub(in crate::stacks) fail_after_s: u32,
+}
+
+impl Nbd {
+    /// From the settings of the stack `nbd`.
+    pub(in crate::stacks) fn of(settings: &Settings) -> Result<Self, Unmet> {
+        let errors_percent = ["read_errors", "write_errors"].map(|name| settings.number(name));
+        for percent in errors_percent {
+            if !(0.0..=100.0).contains(&percent) {
+                return Err(Unmet(vec![format!(
+                    "{percent} % of operations cannot fail: read_errors and write_errors are \
+                     from 0 to 100"
+                )]));
+            }
+        }
+        let delays = ["read_delay", "write_delay"].map(|name| settings.time(name));
+        for delay in delays {
+            if !delay.0.is_multiple_of(MILLISECOND_NS) {
+                return Err(Unmet(vec![format!(
+                    "a delay of {delay} cannot be made: read_delay and write_delay are in whole \
+                     milliseconds"
+                )]));
+            }
+        }
+        Ok(Nbd {
+            delays,
+            rate_bytes_per_s: settings.bytes("rate"),
+            errors_percent,
+            fail_after_s: super::fail_after_s(settings)?,
+        })
+    }
+
+    /// As fast and as good as the disk.
+    pub(in crate::stacks) fn plain(fail_after_s: u32) -> Self {
+        Nbd {
+            delays: [Nanos::default(); 2],
+            rate_bytes_per_s: 0,
+            errors_percent: [0.0; 2],
+            fail_after_s,
+        }
+    }
+
+    fn has_delays(&self) -> bool {
+        self.delays.iter().any(|delay| *delay > Nanos::default())
+    }
+
+    /// Whether operations fail.
+    pub(in crate::stacks) fn has_errors(&self) -> bool {
+        self.errors_percent.iter().any(|percent| *percent > 0.0)
+    }
+
+    /// The file that lets operations fail as long as it exists.
+    fn trigger(node: &Node<'_>) -> String {
+        node.server_path("errors", ".on")
+    }
+
+    /// Adds the server.
+    pub(super) fn add_server(&self, node: &Node<'_>, plan: &mut Plan) {
+        // In the foreground and never as a daemon: it is found by its mark.
+        let mut args: Vec<Arg> = vec!["--foreground".into(), "--ipaddr".into()];
+        args.push(node.server.address.as_str().into());
+        for word in ["--port", &node.server.first_port.to_string()] {
+            args.push(word.into());
+        }
+        args.extend(["--threads", THREADS].map(Arg::from));
+        // Errors first: an operation that fails need not wait.
+        if self.has_errors() {
+            args.push("--filter=error".into());
+        }
+        if self.has_delays() {
+            args.push("--filter=delay".into());
+        }
+        if self.rate_bytes_per_s > 0 {
+            args.push("--filter=rate".into());
+        }
+        args.push("file".into());
+        args.push(format!("file={}", node.image()).into());
+        // What was read or written leaves the page cache at once: else that is measured.
+        args.push("cache=none".into());
+        self.add_values(node, &mut args);
+        node.start_server(plan, "start the NBD server", Cmd::new("nbdkit", args));
+    }
+
+    fn add_values(&self, node: &Node<'_>, args: &mut Vec<Arg>) {
+        let [reads, writes] = self.delays.map(|delay| delay.0 / MILLISECOND_NS);
+        if self.has_delays() {
+            args.push(format!("rdelay={reads}ms").into());
+            args.push(format!("wdelay={writes}ms").into());
+        }
+        if self.rate_bytes_per_s > 0 {
+            // It counts bits.
+            let bits = self.rate_bytes_per_s.saturating_mul(8);
+            args.push(format!("rate={bits}").into());
+        }
+        if self.has_errors() {
+            let [reads, writes] = self.errors_percent;
+            args.push(format!("error-pread-rate={reads}%").into());
+            args.push(format!("error-pwrite-rate={writes}%").into());
+            args.push(format!("error-file={}", Self::trigger(node)).into());
+        }
+    }
+
+    /// Adds the step that lets operations fail, once the file system is made and mounted.
+    pub(in crate::stacks) fn add_errors(&self, node: &Node<'_>, plan: &mut Plan) {
+        if self.has_errors() {
+            let path = Self::trigger(node);
+            let make = Action::MakeFile {
+                path: path.clone(),
+                bytes: 0,
+            };
+            let remove = Some(Action::RemoveFile(path));
+            plan.step_on(&node.server.name, "let operations fail", make, remove);
+        }
+    }
+
+    /// The disk of the client: it waits for a server that is gone, connects again by itself, and
+    /// fails what waited too long.
+    pub(super) fn client(&self, node: &Node<'_>) -> String {
+        format!(
+            "driver=nbd,node-name=lun,server.type=inet,server.host={},server.port={},\
+             reconnect-delay={},open-timeout=10,cache.direct=on",
+            node.server.address, node.server.first_port, self.fail_after_s
+        )
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is done with several disks while they are up: one more, one less, the one back, everything
+//! read, everything kept.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
+
+use super::{Order, Record, Unmet, Verb, mount_dir, node, scan, words};
+use crate::stacks::node::Node;
+use crate::stacks::node::file_system::add_mounting;
+
+/// Longest time to read or move all data. An end is better than none, and a day is more than any
+/// disk of a lab takes.
+const ALL_DATA_LIMIT_S: u32 = 24 * 3600;
+
+/// Most snapshots of one stack.
+const SNAPSHOTS_MAX: usize = 100;
+
+/// The steps of a change. Where the stack grows, the last of the nodes is the new one.
+pub(super) fn plan(
+    verb: Verb,
+    order: &Order<'_>,
+    nodes: &[Node<'_>],
+    record: &Record,
+) -> Result<Plan, Unmet> {
+    let is_gone = |node: &&Node<'_>| record.is_stopped(&node.server_mark());
+    let (Some(last), gone) = (nodes.last(), nodes.iter().find(is_gone)) else {
+        return Err(Unmet(vec!["it has no nodes".into()]));
+    };
+    if let (Some(gone), Verb::Grow | Verb::Degrade | Verb::Scrub) = (gone, verb) {
+        return Err(Unmet(vec![format!(
+            "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+            gone.name()
+        )]));
+    }
+    let mut plan = Plan::default();
+    match verb {
+        Verb::Grow => grow(&mut plan, order, last)?,
+        Verb::Degrade => {
+            for (node, action) in last.lose() {
+                let why = format!("take node {} away", last.name());
+                plan.step_on(&node, &why, action, None);
+            }
+        }
+        Verb::Rebuild => match gone {
+            Some(gone) => rebuild(&mut plan, order, nodes, gone),
+            None => return Err(Unmet(vec!["no node was taken away; all are there".into()])),
+        },
+        Verb::Scrub => scrub(&mut plan, order),
+        Verb::Snapshot => snapshot(&mut plan, order, record)?,
+    }
+    Ok(plan)
+}
+
+fn grow(plan: &mut Plan, order: &Order<'_>, new: &Node<'_>) -> Result<(), Unmet> {
+    node::check_room(order, 1)?;
+    new.add_port(plan);
+    new.add_server_dir(plan);
+    new.add_forgetting(plan);
+    new.add_to(plan);
+    let at = mount_dir(order);
+    let on_new = |command: &[&str]| {
+        let mut args = words(command);
+        args.push(Arg::LoopOf(new.device_file()));
+        args.push(at.as_str().into());
+        Cmd::new("btrfs", args).within_s(ALL_DATA_LIMIT_S)
+    };
+    let add = on_new(&["device", "add", "--force", "--nodiscard"]);
+    plan.step("add the disk to the file system", Action::Run(add), None);
+    let spread = ["balance", "start", "--full-balance", &at];
+    let spread = Cmd::new("btrfs", spread).within_s(ALL_DATA_LIMIT_S);
+    let why = "spread the data over all disks";
+    plan.step(why, Action::Run(spread), None);
+    plan.taken_back_by(Action::Run(on_new(&["device", "remove"])));
+    Ok(())
+}
+
+fn rebuild(plan: &mut Plan, order: &Order<'_>, nodes: &[Node<'_>], lost: &Node<'_>) {
+    let at = mount_dir(order);
+    // A loop device cannot change what is behind it while it is in use.
+    let why = "unmount the file system";
+    plan.step(why, Action::Unmount(at.clone()), None);
+    lost.add_again(plan);
+    let why = "show the kernel all disks";
+    plan.step(why, Action::Run(scan(nodes)), None);
+    add_mounting(plan, &nodes[0].device_file(), "btrfs", &at);
+    scrub(plan, order);
+}
+
+fn scrub(plan: &mut Plan, order: &Order<'_>) {
+    let at = mount_dir(order);
+    let scrub = Cmd::new("btrfs", ["scrub", "start", "-B", &at]).within_s(ALL_DATA_LIMIT_S);
+    let why = "read everything and put right what is wrong";
+    plan.step(why, Action::Run(scrub), None);
+}
+
+fn snapshot(plan: &mut Plan, order: &Order<'_>, record: &Record) -> Result<(), Unmet> {
+    let at = mount_dir(order);
+    let name = |number: usize| format!("{at}/snapshot-{number}");
+    let is_taken = |path: &String| {
+        record.entries.iter().any(|entry| match &entry.step.apply {
+            Action::Run(cmd) => cmd.args.last() == Some(&Arg::Text(path.clone())),
+            _ => false,
+        })
+    };
+    let path = (1..=SNAPSHOTS_MAX).map(name).find(|path| !is_taken(path));
+    let path = path.ok_or_else(|| {
+        Unmet(vec![format!(
+            "it has {SNAPSHOTS_MAX} snapshots, and more are not kept"
+        )])
+    })?;
+    let keep = ["subvolume", "snapshot", "-r", &at, &path];
+    // It goes with the disks it lies on.
+    let why = "keep the data as they are now";
+    plan.step(why, Action::Run(Cmd::new("btrfs", keep)), None);
+    Ok(())
+}
+
+/// What brings a lost node back, as actions on their nodes.
+pub(super) fn restoring(
+    order: &Order<'_>,
+    nodes: &[Node<'_>],
+    lost: &Node<'_>,
+) -> Vec<(String, Action)> {
+    let mut plan = Plan::default();
+    rebuild(&mut plan, order, nodes, lost);
+    let steps = plan.steps.into_iter();
+    steps.map(|step| (step.node, step.apply)).collect()
+}

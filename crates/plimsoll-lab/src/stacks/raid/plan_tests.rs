@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plans of `raid1`, `raid5` and `raid10` as text, and their changes on a pretended machine.
+
+use crate::host::{FakeHost, FakeWhen};
+use crate::journal::{Record, StateDir};
+use crate::raise::raze_all;
+use crate::stacks::{Choice, Options, Verb, change, hold, snapshot, status, up};
+use std::fmt::Write as _;
+
+#[test]
+fn the_plans_are_the_committed_ones() {
+    snapshot::check("raid1", "raid", "plan_raid1.txt");
+    snapshot::check("raid5(nbd)", "raid", "plan_raid5_nbd.txt");
+    snapshot::check("raid10", "raid", "plan_raid10.txt");
+}
+
+fn raised(state: &StateDir, host: &mut FakeHost, stack: &str) {
+    let choice = Choice::parse(stack).unwrap();
+    up(&choice, &Options::new("/base".into()), state, host).unwrap();
+}
+
+fn record(state: &StateDir) -> Record {
+    Record::read(&state.journal_files().unwrap()[0]).unwrap()
+}
+
+#[test]
+fn changes_follow_each_other_and_all_is_undone() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    raised(&state, &mut host, "raid1");
+    let mut text = String::new();
+    for verb in [
+        Verb::Snapshot,
+        Verb::Snapshot,
+        Verb::Grow,
+        Verb::Degrade,
+        Verb::Rebuild,
+        Verb::Scrub,
+    ] {
+        writeln!(text, "\n{verb}").unwrap();
+        let from = record(&state).entries.len();
+        change("raid1", verb, &state, &mut host, &mut |_| {}).unwrap();
+        for entry in &record(&state).entries[from..] {
+            writeln!(text, "  {}\n    {}", entry.step.why, entry.step.apply).unwrap();
+        }
+        let found = status(&state, &mut host).unwrap();
+        assert_eq!(found[0].problems, [""; 0], "{verb}");
+    }
+    let record = record(&state);
+    assert_eq!(record.header.ask.unwrap().site.servers.len(), 3);
+    assert_eq!(record.made.unwrap().servers.len(), 3);
+    snapshot::check_text(
+        &text.replace(&record.header.id, "example-1"),
+        "raid",
+        "changes_raid1.txt",
+    );
+    drop(hold("raid1", &state).unwrap());
+    for razed in raze_all(&state, &mut host).unwrap() {
+        assert!(razed.result.unwrap().is_clean());
+    }
+    assert!(host.state.is_empty(), "{:?}", host.state);
+}
+
+#[test]
+fn changes_that_do_not_go_with_the_state_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    raised(&state, &mut host, "raid5(nbd)");
+    let refused = |verb, host: &mut FakeHost| {
+        let error = change("raid5(transport=nbd)", verb, &state, host, &mut |_| {});
+        error.unwrap_err().to_string()
+    };
+    let text = refused(Verb::Rebuild, &mut host);
+    assert!(text.contains("all are there"), "{text}");
+    change(
+        "raid5(transport=nbd)",
+        Verb::Degrade,
+        &state,
+        &mut host,
+        &mut |_| {},
+    )
+    .unwrap();
+    for verb in [Verb::Degrade, Verb::Grow, Verb::Scrub] {
+        let text = refused(verb, &mut host);
+        assert!(text.contains("bring it back first"), "{text}");
+    }
+}
+
+#[test]
+fn a_stack_that_fails_to_grow_is_as_before_wherever_it_breaks() {
+    let mut number = 0;
+    loop {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::new(place.path());
+        let mut host = FakeHost::new();
+        raised(&state, &mut host, "raid1");
+        let before = (host.state.clone(), record(&state));
+        let mut host = host.failing_at_next(number, FakeWhen::Before);
+        let result = change("raid1", Verb::Grow, &state, &mut host, &mut |_| {});
+        if result.is_ok() {
+            assert!(number > 8, "it grew in {number} steps");
+            return;
+        }
+        assert_eq!(record(&state), before.1, "at {number}");
+        assert_eq!(host.state, before.0, "at {number}");
+        number += 1;
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll watchdog`: what the plan of a stack starts, and nobody else; not in the help.
+
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_lab::host::Host as _;
+use plimsoll_lab::host::watchdog::Watchdog;
+use std::process::ExitCode;
+
+/// Watch the target of a stack's disk, and end the client when it is gone.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {}
+
+pub(super) fn main(_: &Args) -> Outcome {
+    let watchdog = Watchdog::from_environment()
+        .ok_or_else(|| Failure::usage("watch nothing: stacks start this by themselves"))?
+        .map_err(Failure::usage)?;
+    let said = watchdog.watch(super::host().clock()).map_err(doing(
+        Code::Failed,
+        "end the client of a target that is gone",
+    ))?;
+    super::say(&said);
+    Ok(ExitCode::SUCCESS)
+}
