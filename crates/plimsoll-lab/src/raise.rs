@@ -118,7 +118,7 @@ pub fn raise(
     hosts: &mut dyn Hosts,
     mut journal: Journal,
 ) -> Result<Standing, Box<RaiseError>> {
-    hosts.meet(journal.record().header.nodes());
+    introduce(hosts, journal.record());
     if let Err((step, source)) = all_steps(&mut journal, hosts, plan, &mut |_| {}) {
         return Err(Box::new(RaiseError {
             why: step.why.clone(),
@@ -151,7 +151,7 @@ pub fn extend(
     journal: &mut Journal,
     watch: &mut dyn FnMut(&Step),
 ) -> Result<(), Box<RaiseError>> {
-    hosts.meet(journal.record().header.nodes());
+    introduce(hosts, journal.record());
     let from = journal.record().entries.len();
     let (why, action, source) = match all_steps(journal, hosts, plan, watch) {
         Ok(()) => match journal.made(made) {
@@ -174,6 +174,15 @@ pub fn extend(
         source,
         razed,
     }))
+}
+
+/// Tells the hosts what they must know of a journal before they act for it.
+pub(crate) fn introduce(hosts: &mut dyn Hosts, record: &Record) {
+    let header = &record.header;
+    hosts.meet(header.nodes());
+    if let Some(ask) = &header.ask {
+        hosts.trust(&header.id, &ask.programs);
+    }
 }
 
 fn all_steps<'a>(
@@ -208,7 +217,7 @@ pub fn raze(mut journal: Journal, hosts: &mut dyn Hosts) -> Razed {
 
 /// Undoes the steps from this number on.
 fn undo_from(journal: &mut Journal, hosts: &mut dyn Hosts, from: usize) -> Razed {
-    hosts.meet(journal.record().header.nodes());
+    introduce(hosts, journal.record());
     let mut razed = Razed::default();
     for pass in 1..=PASSES {
         razed.errors = one_pass(journal, hosts, &mut razed.undone, from);

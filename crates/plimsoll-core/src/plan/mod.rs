@@ -126,6 +126,14 @@ pub enum Ready {
 pub enum Action {
     /// Run a program to its end; it must exit with 0.
     Run(Cmd),
+    /// Run a program to its end if another, run before it, ends with 0; for undoing what may not be
+    /// there.
+    RunIf {
+        /// What is asked.
+        when: Cmd,
+        /// What is run then; it must exit with 0.
+        run: Cmd,
+    },
     /// Start a daemon in a session of its own, marked, with its output in `log`.
     Start {
         /// The daemon.
@@ -224,6 +232,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Action::Run(cmd) => write!(f, "{cmd}"),
+            Action::RunIf { when, run } => write!(f, "{run}, if this ends with 0: {when}"),
             Action::Start { cmd, .. } => write!(f, "{cmd} &"),
             Action::Stop { mark } => write!(f, "end the processes marked {mark}"),
             Action::MakeDir(path) => write!(f, "mkdir {path}"),

@@ -160,6 +160,10 @@ pub struct Ask {
     pub size_bytes: u64,
     /// Where.
     pub site: Site,
+    /// Programs that commands of this journal may name besides those of recipes, since the user
+    /// named them himself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
 }
 
 /// A server of a stack: what is watched while it works.

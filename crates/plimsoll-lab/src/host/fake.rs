@@ -98,7 +98,7 @@ impl FakeHost {
     fn change(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
         let state = &mut self.state;
         match action {
-            Action::Run(cmd) => return run(state, cmd),
+            Action::Run(cmd) | Action::RunIf { run: cmd, .. } => return run(state, cmd),
             Action::Start {
                 cmd, mark, ready, ..
             } => {

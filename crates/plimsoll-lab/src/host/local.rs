@@ -62,6 +62,8 @@ pub struct LocalHost {
     pub(super) search: SearchPath,
     pub(super) clock: Box<dyn Clock + Send>,
     allowed: BTreeSet<String>,
+    /// More of them, by the journals that may name them.
+    trusted: BTreeMap<String, BTreeSet<String>>,
     /// Where commands are started, if not in the network of this machine.
     namespace: Option<String>,
 }
@@ -74,6 +76,7 @@ impl LocalHost {
             search,
             clock: Box::new(SystemClock::new()),
             allowed: ALLOWED.iter().map(ToString::to_string).collect(),
+            trusted: BTreeMap::new(),
             namespace: None,
         }
     }
@@ -86,6 +89,7 @@ impl LocalHost {
             search: self.search.clone(),
             clock: Box::new(SystemClock::new()),
             allowed: self.allowed.clone(),
+            trusted: self.trusted.clone(),
             namespace: Some(name.into()),
         }
     }
@@ -95,6 +99,12 @@ impl LocalHost {
     pub fn allow(mut self, program: &str) -> Self {
         self.allowed.insert(program.into());
         self
+    }
+
+    /// Lets the plan of one journal name these programs.
+    pub(super) fn trust_programs(&mut self, id: &str, programs: &[String]) {
+        let known = self.trusted.entry(id.into()).or_default();
+        known.extend(programs.iter().cloned());
     }
 
     /// Runs one of our helpers (not part of any plan) and gives what it wrote.
@@ -162,14 +172,16 @@ impl LocalHost {
         std::env::current_exe().map_err(HostError::io("find", Path::new(name)))
     }
 
-    fn check_allowed(&self, cmd: &Cmd) -> Result<(), HostError> {
+    fn check_allowed(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
         let refuse = |why: String| {
             Err(HostError::Refused {
                 what: format!("run '{cmd}'"),
                 why,
             })
         };
-        if !self.allowed.contains(&cmd.program) {
+        let of_journal = self.trusted.get(id);
+        let is_trusted = of_journal.is_some_and(|programs| programs.contains(&cmd.program));
+        if !self.allowed.contains(&cmd.program) && !is_trusted {
             return refuse(format!("{} is not a program stacks may use", cmd.program));
         }
         let is_watchdog =
@@ -203,7 +215,7 @@ impl LocalHost {
     }
 
     fn run(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
-        self.check_allowed(cmd)?;
+        self.check_allowed(id, cmd)?;
         let (path, args) = self.placed(cmd)?;
         let ready = command::Ready {
             program: &path,
@@ -219,8 +231,14 @@ impl LocalHost {
         ready.run(limit, &*self.clock).map(|_| ())
     }
 
-    fn start(&self, cmd: &Cmd, mark: &str, log: &Path, ready: &Ready) -> Result<(), HostError> {
-        self.check_allowed(cmd)?;
+    fn start(
+        &self,
+        id: &str,
+        cmd: &Cmd,
+        (mark, log): (&str, &Path),
+        ready: &Ready,
+    ) -> Result<(), HostError> {
+        self.check_allowed(id, cmd)?;
         let (path, args) = self.placed(cmd)?;
         let setsid = self.search.require("setsid")?;
         let daemon = command::Ready {
@@ -231,11 +249,12 @@ impl LocalHost {
             shown: cmd.to_string(),
         };
         let mut child = daemon.start(&setsid, log)?;
-        self.await_ready(&mut child, &daemon.shown, (mark, log), ready)
+        self.await_ready(id, &mut child, &daemon.shown, (mark, log), ready)
     }
 
     fn await_ready(
         &self,
+        id: &str,
         child: &mut Child,
         shown: &str,
         (mark, log): (&str, &Path),
@@ -245,7 +264,7 @@ impl LocalHost {
             || File::open(log).map_or_else(|_| String::new(), |mut f| command::last_lines(&mut f));
         let began = self.clock.now();
         loop {
-            if self.is_ready(child.id(), mark, ready)? {
+            if self.is_ready(id, child.id(), mark, ready)? {
                 return Ok(());
             }
             let status = child.try_wait().map_err(HostError::io("watch", log))?;
@@ -267,7 +286,7 @@ impl LocalHost {
         }
     }
 
-    fn is_ready(&self, pid: u32, mark: &str, ready: &Ready) -> Result<bool, HostError> {
+    fn is_ready(&self, id: &str, pid: u32, mark: &str, ready: &Ready) -> Result<bool, HostError> {
         Ok(match ready {
             Ready::Exists(path) => Path::new(path).exists(),
             // Looked up in the daemon's own network, whichever that is.
@@ -277,7 +296,7 @@ impl LocalHost {
             }
             Ready::Mounted(path) => is_mounted(Path::new(path))?,
             Ready::Succeeds(cmd) => {
-                self.check_allowed(cmd)?;
+                self.check_allowed(id, cmd)?;
                 let (path, args) = self.placed(cmd)?;
                 let asked = command::Ready {
                     program: &path,
@@ -389,12 +408,17 @@ impl Host for LocalHost {
     fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
         match action {
             Action::Run(cmd) => self.run(id, cmd),
+            Action::RunIf { when, run } => match self.run(id, when) {
+                Ok(()) => self.run(id, run),
+                Err(HostError::Failed { .. }) => Ok(()),
+                Err(error) => Err(error),
+            },
             Action::Start {
                 cmd,
                 mark,
                 log,
                 ready,
-            } => self.start(cmd, mark, Path::new(log), ready),
+            } => self.start(id, cmd, (mark, Path::new(log)), ready),
             Action::Stop { mark } => processes::stop(mark, &*self.clock),
             Action::MakeDir(path) => dirs::make(Path::new(path), id),
             Action::RemoveDir(path) => dirs::remove(Path::new(path), id),

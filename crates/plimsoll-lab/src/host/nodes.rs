@@ -18,6 +18,9 @@ pub trait Hosts {
     /// Learns how nodes are reached. Nothing is reached before it is needed.
     fn meet(&mut self, nodes: &[Node]);
 
+    /// Lets commands of the journal `id` name these programs too, for as long as this lives.
+    fn trust(&mut self, id: &str, programs: &[String]);
+
     /// This machine.
     fn here(&self) -> &dyn Host;
 }
@@ -82,6 +85,13 @@ impl Hosts for Nodes {
         }
     }
 
+    fn trust(&mut self, id: &str, programs: &[String]) {
+        self.here.trust_programs(id, programs);
+        for host in self.reached.values_mut() {
+            host.trust_programs(id, programs);
+        }
+    }
+
     fn here(&self) -> &dyn Host {
         &self.here
     }
@@ -100,6 +110,10 @@ impl Hosts for LocalHost {
 
     fn meet(&mut self, _: &[Node]) {}
 
+    fn trust(&mut self, id: &str, programs: &[String]) {
+        self.trust_programs(id, programs);
+    }
+
     fn here(&self) -> &dyn Host {
         self
     }
@@ -112,6 +126,8 @@ impl Hosts for FakeHost {
     }
 
     fn meet(&mut self, _: &[Node]) {}
+
+    fn trust(&mut self, _: &str, _: &[String]) {}
 
     fn here(&self) -> &dyn Host {
         self

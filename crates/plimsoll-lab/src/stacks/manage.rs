@@ -14,7 +14,7 @@ use super::site::{add_nodes, site};
 use super::{Choice, Options, Order, Place, SiteError, Unmet};
 use crate::host::{Host, HostError, Hosts, Owner, rfc3339};
 use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
-use crate::raise::{RaiseError, Razed, list, raise, raze};
+use crate::raise::{RaiseError, Razed, introduce, list, raise, raze};
 
 /// A stack that is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +143,17 @@ pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Plann
     let shape = choice.stack.shape(choice).map_err(unmet)?;
     let place = options.place.unwrap_or(shape.place);
     needs(choice, place).check(host).map_err(unmet)?;
+    let programs = choice
+        .own
+        .as_ref()
+        .map_or_else(Vec::new, |own| own.programs());
+    let absent = programs
+        .iter()
+        .filter(|name| host.find_program(name).is_none());
+    let absent: Vec<String> = absent.map(|name| format!("{name} is missing")).collect();
+    if !absent.is_empty() {
+        return Err(unmet(Unmet(absent)));
+    }
     let id = new_id(choice.stack.name(), host);
     let options = Options {
         base_dir: resolved(&options.base_dir)?,
@@ -170,6 +181,7 @@ pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Plann
         parts: choice.parts.clone(),
         size_bytes: options.size_bytes,
         site,
+        programs,
     };
     Ok(Planned {
         id,
@@ -369,7 +381,7 @@ pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
     } else if !record.standing {
         problems.push("it was left unfinished".into());
     }
-    hosts.meet(record.header.nodes());
+    introduce(hosts, record);
     for entry in record.entries.iter().filter(|entry| !entry.undone) {
         // What was taken away on purpose is not missed.
         if let Action::Start { mark, .. } = &entry.step.apply

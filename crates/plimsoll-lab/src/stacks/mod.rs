@@ -13,6 +13,7 @@ pub mod manage;
 pub mod nbd;
 mod needs;
 mod node;
+pub mod own;
 pub mod raid;
 mod site;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub const ALL: &[&dyn Stack] = &[
     &raid::RAID1,
     &raid::RAID5,
     &raid::RAID10,
+    &own::Own,
 ];
 
 /// All layers, in the order in which they are listed.

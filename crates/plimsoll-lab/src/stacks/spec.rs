@@ -9,6 +9,11 @@ use plimsoll_core::nearest::nearest;
 use plimsoll_core::plan::{Part, Parts};
 use plimsoll_core::settings::{Setting, SettingError, Settings, Unit, hint};
 
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::own::{self, Definition};
 use super::{ALL, LAYERS, Layer, Stack, find, find_layer};
 
 /// What is wrong with the text of a stack; completes "failed to …".
@@ -64,7 +69,12 @@ pub struct Choice {
     pub settings: Settings,
     /// The layers over it, from below, with their settings.
     pub layers: Vec<(&'static dyn Layer, Settings)>,
+    /// What the file of a user's own stack says.
+    pub own: Option<Arc<Definition>>,
 }
+
+/// Ending of the files that describe stacks.
+const ENDING: &str = ".toml";
 
 impl Choice {
     /// Reads a stack.
@@ -74,21 +84,40 @@ impl Choice {
     /// not of its unit, or a layer does not go with the stack.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let mut pieces = split(text, '+')?.into_iter();
-        let (name, words) = take_apart(text, pieces.next().unwrap_or_default())?;
+        let first = pieces.next().unwrap_or_default();
+        if first.trim().ends_with(ENDING) {
+            return Choice::of_file(text, first.trim(), pieces);
+        }
+        let (name, words) = take_apart(text, first)?;
         let stack = find(name).ok_or_else(|| SpecError::UnknownStack {
             name: name.into(),
             nearest: nearest(name, ALL.iter().map(|stack| stack.name())).map(Into::into),
         })?;
         let base = part(stack.name(), stack.settings(), words)?;
-        let mut layers = Vec::new();
-        for piece in pieces {
-            let (name, words) = take_apart(text, piece)?;
-            let layer = find_layer(name).ok_or_else(|| SpecError::UnknownLayer {
-                name: name.into(),
-                nearest: nearest(name, LAYERS.iter().map(|l| l.name())).map(Into::into),
-            })?;
-            layers.push(part(layer.name(), layer.settings(), words)?);
-        }
+        let layers = layers_of(text, pieces)?;
+        Choice::of(Parts { base, layers })
+    }
+
+    /// A user's own stack by its file, with layers over it.
+    fn of_file<'a>(
+        text: &str,
+        file: &str,
+        layers: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, SpecError> {
+        let wrong = |reason: String| SpecError::Text {
+            text: text.into(),
+            reason,
+        };
+        let path = fs::canonicalize(file).map_err(|error| wrong(error.to_string()))?;
+        let path = path
+            .to_str()
+            .filter(|path| !path.contains(['(', ')', ',', '+']));
+        let path = path.ok_or_else(|| wrong("its path may have none of (),+".into()))?;
+        let base = Part {
+            name: own::NAME.into(),
+            given: vec![(own::FILE.into(), path.into())],
+        };
+        let layers = layers_of(text, layers)?;
         Choice::of(Parts { base, layers })
     }
 
@@ -103,6 +132,16 @@ impl Choice {
             nearest: None,
         })?;
         let settings = Settings::new(stack.name(), stack.settings(), &base.given)?;
+        let own = match (stack.name(), base.given.first()) {
+            (own::NAME, Some((_, file))) => {
+                let read = Definition::read(Path::new(file));
+                Some(Arc::new(read.map_err(|reason| SpecError::Text {
+                    text: file.clone(),
+                    reason,
+                })?))
+            }
+            _ => None,
+        };
         let mut layers: Vec<(&'static dyn Layer, Settings)> = Vec::new();
         for part in &parts.layers {
             let layer = find_layer(&part.name).ok_or_else(|| SpecError::UnknownLayer {
@@ -130,6 +169,7 @@ impl Choice {
             stack,
             settings,
             layers,
+            own,
         })
     }
 
@@ -151,6 +191,22 @@ impl Choice {
         }
         all
     }
+}
+
+/// The layers of a stack as they are written.
+fn layers_of<'a>(
+    text: &str,
+    pieces: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Part>, SpecError> {
+    let layer = |piece| {
+        let (name, words) = take_apart(text, piece)?;
+        let layer = find_layer(name).ok_or_else(|| SpecError::UnknownLayer {
+            name: name.into(),
+            nearest: nearest(name, LAYERS.iter().map(|l| l.name())).map(Into::into),
+        })?;
+        part(layer.name(), layer.settings(), words)
+    };
+    pieces.map(layer).collect()
 }
 
 /// Splits at a letter outside of parentheses.

@@ -11,6 +11,7 @@
 )]
 
 mod disks;
+mod own;
 mod support;
 
 use plimsoll_core::plan::Action;

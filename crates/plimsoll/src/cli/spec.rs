@@ -277,6 +277,9 @@ fn refuse_existing(text: &str) -> Failure {
 fn is_stack(text: &str) -> bool {
     let end = text.find(['(', '+']);
     let word = &text[..end.unwrap_or(text.len())];
+    if text.ends_with(".toml") && Path::new(text).is_file() {
+        return true;
+    }
     let looks_so = end.is_some() && !text.contains('/') && !Path::new(text).exists();
     stacks::find(word.trim()).is_some() || looks_so
 }

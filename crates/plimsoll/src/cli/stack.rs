@@ -74,7 +74,8 @@ struct Change {
 #[derive(Debug, clap::Args)]
 struct Up {
     /// Stacks, as `plimsoll stack list` names them, with settings and layers:
-    /// `nbd(read_delay=5ms)`, `gluster(distribute)+crypt`.
+    /// `nbd(read_delay=5ms)`, `gluster(distribute)+crypt`; or files that describe stacks of your
+    /// own: `./mine.toml`.
     #[arg(required = true, value_name = "STACK")]
     names: Vec<String>,
     #[command(flatten)]
