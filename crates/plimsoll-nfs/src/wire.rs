@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bytes of READ, WRITE and COMMIT (RFC 1813) in remote calls over TCP (RFC 5531).
+//!
+//! Replies come from a foreign machine: every length in them is checked against what is there
+//! before it is used, and nothing is allocated for them.
+
+use std::fmt;
+
+/// Longest file handle of NFSv3.
+pub const HANDLE_MAX: usize = 64;
+
+/// Most bytes of a reply besides the data of a read: header, verifier of the server (400 at most),
+/// attributes.
+pub const REPLY_EXTRA: usize = 1024;
+
+/// The last fragment of a record.
+const LAST: u32 = 1 << 31;
+
+const CALL: u32 = 0;
+const REPLY: u32 = 1;
+const RPC_VERSION: u32 = 2;
+const NFS_PROGRAM: u32 = 100_003;
+const NFS_VERSION: u32 = 3;
+
+/// Longest verifier of a server (RFC 5531).
+const VERIFIER_MAX: u32 = 400;
+
+/// What a server calls a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Handle {
+    bytes: [u8; HANDLE_MAX],
+    len: u8,
+}
+
+impl Handle {
+    /// From the bytes a server gave; `None` when they are more than [`HANDLE_MAX`].
+    #[must_use]
+    pub fn new(from: &[u8]) -> Option<Self> {
+        let mut bytes = [0; HANDLE_MAX];
+        bytes.get_mut(..from.len())?.copy_from_slice(from);
+        let len = u8::try_from(from.len()).ok()?;
+        Some(Handle { bytes, len })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({} bytes)", self.len)
+    }
+}
+
+/// How durable a write is when it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stable {
+    /// Not before a commit.
+    Unstable,
+    /// Data and what is needed to find them.
+    Data,
+    /// Data and all attributes.
+    File,
+}
+
+impl Stable {
+    fn code(self) -> u32 {
+        match self {
+            Stable::Unstable => 0,
+            Stable::Data => 1,
+            Stable::File => 2,
+        }
+    }
+
+    fn of(code: u32) -> Option<Self> {
+        match code {
+            0 => Some(Stable::Unstable),
+            1 => Some(Stable::Data),
+            2 => Some(Stable::File),
+            _ => None,
+        }
+    }
+}
+
+/// What a call asks for. Any of these may be sent twice without harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Bytes at an offset.
+    Read {
+        /// Where.
+        offset: u64,
+        /// How many.
+        len: u32,
+    },
+    /// The data of the call, at an offset.
+    Write {
+        /// Where.
+        offset: u64,
+        /// How durable.
+        stable: Stable,
+    },
+    /// Everything written to the file made durable.
+    Commit,
+}
+
+impl Ask {
+    fn procedure(self) -> u32 {
+        match self {
+            Ask::Read { .. } => 6,
+            Ask::Write { .. } => 7,
+            Ask::Commit => 21,
+        }
+    }
+}
+
+/// What a server made of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer<'a> {
+    /// What was read.
+    Read {
+        /// The bytes.
+        data: &'a [u8],
+        /// Whether they reach to the end of the file.
+        end: bool,
+    },
+    /// Bytes were written.
+    Written {
+        /// How many.
+        count: u32,
+        /// How durable they are.
+        committed: Stable,
+        /// What changes when the server forgets what is not durable.
+        verifier: [u8; 8],
+    },
+    /// What was written before is durable.
+    Committed {
+        /// As for a write.
+        verifier: [u8; 8],
+    },
+    /// It failed; the system's error number.
+    Failed(i32),
+}
+
+/// Why bytes are no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server sent what is no answer: {}", self.0)
+    }
+}
+
+impl From<Malformed> for std::io::Error {
+    fn from(malformed: Malformed) -> Self {
+        std::io::Error::new(std::io::ErrorKind::InvalidData, malformed.to_string())
+    }
+}
+
+/// Who we say we are (`AUTH_SYS`), with the empty verifier behind it.
+#[must_use]
+pub fn credential(uid: u32, gid: u32) -> Vec<u8> {
+    const NAME: &[u8; 8] = b"plimsoll";
+    let mut bytes = Vec::with_capacity(64);
+    let len = 4 + 4 + 8 + 4 + 4 + 4;
+    // Flavour, length of the body, stamp, length of the name.
+    for word in [1, len, 0, 8] {
+        put(&mut bytes, word);
+    }
+    bytes.extend_from_slice(NAME);
+    // No further groups; a verifier of no flavour and no length.
+    for word in [uid, gid, 0, 0, 0] {
+        put(&mut bytes, word);
+    }
+    bytes
+}
+
+fn put(bytes: &mut Vec<u8>, word: u32) {
+    bytes.extend_from_slice(&word.to_be_bytes());
+}
+
+/// Bytes of a call besides its data, at most.
+pub const CALL_EXTRA: usize = 256;
+
+/// Appends a call as one record. `data` is what a write writes, and is ignored otherwise.
+///
+/// # Panics
+/// When the data are longer than a record can be (2 GiB).
+pub fn push_call(
+    bytes: &mut Vec<u8>,
+    number: u32,
+    credential: &[u8],
+    handle: &Handle,
+    ask: Ask,
+    data: &[u8],
+) {
+    let start = bytes.len();
+    let header = [
+        0,
+        number,
+        CALL,
+        RPC_VERSION,
+        NFS_PROGRAM,
+        NFS_VERSION,
+        ask.procedure(),
+    ];
+    for word in header {
+        put(bytes, word);
+    }
+    bytes.extend_from_slice(credential);
+    let name = handle.bytes();
+    put(bytes, u32::from(handle.len));
+    bytes.extend_from_slice(name);
+    pad(bytes, name.len());
+    match ask {
+        Ask::Read { offset, len } => {
+            bytes.extend_from_slice(&offset.to_be_bytes());
+            put(bytes, len);
+        }
+        Ask::Write { offset, stable } => {
+            let len = u32::try_from(data.len()).expect("a write fits a record");
+            bytes.extend_from_slice(&offset.to_be_bytes());
+            for word in [len, stable.code(), len] {
+                put(bytes, word);
+            }
+            bytes.extend_from_slice(data);
+            pad(bytes, data.len());
+        }
+        Ask::Commit => {
+            // From the start to the end.
+            bytes.extend_from_slice(&[0; 12]);
+        }
+    }
+    let len = u32::try_from(bytes.len() - start - 4).expect("a call fits a record");
+    bytes[start..start + 4].copy_from_slice(&(len | LAST).to_be_bytes());
+}
+
+fn pad(bytes: &mut Vec<u8>, len: usize) {
+    let padded = bytes.len() + len.next_multiple_of(4) - len;
+    bytes.resize(padded, 0);
+}
+
+/// A record at the start of what has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrived {
+    /// More must come.
+    Nothing,
+    /// The record is in these bytes; the next begins at `next`.
+    Record {
+        /// Where it begins.
+        start: usize,
+        /// Behind its last byte.
+        end: usize,
+        /// Where the next one begins.
+        next: usize,
+    },
+}
+
+/// Looks for one whole record at `from` of `bytes`, at most `limit` bytes long. Fragments of one are
+/// moved together.
+///
+/// # Errors
+/// When the record is longer than `limit`, or has a fragment without bytes that is not the last.
+pub fn record(bytes: &mut [u8], from: usize, limit: usize) -> Result<Arrived, Malformed> {
+    let start = from + 4;
+    let (mut end, mut at) = (start, from);
+    // Look first: only a whole record may be moved together.
+    let mut length = 0;
+    loop {
+        let Some(mark) = word_at(bytes, at) else {
+            return Ok(Arrived::Nothing);
+        };
+        let len = (mark & !LAST) as usize;
+        if len == 0 && mark & LAST == 0 {
+            return Err(Malformed("an empty fragment"));
+        }
+        length += len;
+        if length > limit {
+            return Err(Malformed("a record that is too long"));
+        }
+        at += 4 + len;
+        if bytes.len() < at {
+            return Ok(Arrived::Nothing);
+        }
+        if mark & LAST != 0 {
+            break;
+        }
+    }
+    let next = at;
+    at = from;
+    while at < next {
+        let len = word_at(bytes, at).map_or(0, |mark| (mark & !LAST) as usize);
+        bytes.copy_within(at + 4..at + 4 + len, end);
+        end += len;
+        at += 4 + len;
+    }
+    Ok(Arrived::Record { start, end, next })
+}
+
+fn word_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_be_bytes(word.try_into().ok()?))
+}
+
+/// The number of the call that a record answers.
+#[must_use]
+pub fn number_of(record: &[u8]) -> Option<u32> {
+    word_at(record, 0)
+}
+
+/// Reads the answer to a call from its record.
+///
+/// # Errors
+/// When the record is no reply, is cut off, the server does not take our calls, or it claims to
+/// have moved more than was asked.
+pub fn answer<'a>(record: &'a [u8], ask: Ask, asked_bytes: u32) -> Result<Answer<'a>, Malformed> {
+    let mut reader = Reader { record, at: 4 };
+    reader.accepted()?;
+    let status = reader.word()?;
+    if status != 0 {
+        return Ok(Answer::Failed(error_number(status)));
+    }
+    match ask {
+        Ask::Read { .. } => {
+            reader.attributes()?;
+            let count = reader.word()?;
+            let end = reader.word()? != 0;
+            let len = reader.word()?;
+            if count != len || len > asked_bytes {
+                return Err(Malformed("a read of another length than it says"));
+            }
+            let data = reader.bytes(len as usize)?;
+            Ok(Answer::Read { data, end })
+        }
+        Ask::Write { .. } => {
+            reader.change()?;
+            let count = reader.word()?;
+            let committed = Stable::of(reader.word()?);
+            let committed =
+                committed.ok_or(Malformed("a write that is durable in no known way"))?;
+            if count > asked_bytes {
+                return Err(Malformed("more was written than asked"));
+            }
+            let verifier = reader.verifier()?;
+            Ok(Answer::Written {
+                count,
+                committed,
+                verifier,
+            })
+        }
+        Ask::Commit => {
+            reader.change()?;
+            let verifier = reader.verifier()?;
+            Ok(Answer::Committed { verifier })
+        }
+    }
+}
+
+struct Reader<'a> {
+    record: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let end = self.at.checked_add(len);
+        let found = end.and_then(|end| self.record.get(self.at..end));
+        let found = found.ok_or(Malformed("it is cut off"))?;
+        self.at += len;
+        Ok(found)
+    }
+
+    fn word(&mut self) -> Result<u32, Malformed> {
+        let word = word_at(self.record, self.at).ok_or(Malformed("it is cut off"))?;
+        self.at += 4;
+        Ok(word)
+    }
+
+    fn verifier(&mut self) -> Result<[u8; 8], Malformed> {
+        let bytes = self.bytes(8)?;
+        bytes.try_into().map_err(|_| Malformed("it is cut off"))
+    }
+
+    /// The header of a reply that was accepted and carried out.
+    fn accepted(&mut self) -> Result<(), Malformed> {
+        if self.word()? != REPLY {
+            return Err(Malformed("it is a call"));
+        }
+        if self.word()? != 0 {
+            return Err(Malformed(
+                "the call was denied (does the server take AUTH_SYS?)",
+            ));
+        }
+        self.word()?;
+        let len = self.word()?;
+        if len > VERIFIER_MAX {
+            return Err(Malformed("its verifier is too long"));
+        }
+        self.bytes((len as usize).next_multiple_of(4))?;
+        match self.word()? {
+            0 => Ok(()),
+            1 => Err(Malformed("there is no NFS at this port")),
+            2 => Err(Malformed("the server does not speak version 3")),
+            _ => Err(Malformed("the server did not understand the call")),
+        }
+    }
+
+    /// Attributes, if they are there.
+    fn attributes(&mut self) -> Result<(), Malformed> {
+        if self.flag()? {
+            self.bytes(84)?;
+        }
+        Ok(())
+    }
+
+    /// What is said of a file before and after.
+    fn change(&mut self) -> Result<(), Malformed> {
+        if self.flag()? {
+            self.bytes(24)?;
+        }
+        self.attributes()
+    }
+
+    fn flag(&mut self) -> Result<bool, Malformed> {
+        match self.word()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed("a flag that is neither on nor off")),
+        }
+    }
+}
+
+/// The system's error number of an NFS status.
+#[must_use]
+pub fn error_number(status: u32) -> i32 {
+    use rustix::io::Errno;
+    let errno = match status {
+        1 => Errno::PERM,
+        2 => Errno::NOENT,
+        6 => Errno::NXIO,
+        13 => Errno::ACCESS,
+        17 => Errno::EXIST,
+        18 => Errno::XDEV,
+        19 => Errno::NODEV,
+        20 => Errno::NOTDIR,
+        21 => Errno::ISDIR,
+        22 => Errno::INVAL,
+        27 => Errno::FBIG,
+        28 => Errno::NOSPC,
+        30 => Errno::ROFS,
+        31 => Errno::MLINK,
+        63 => Errno::NAMETOOLONG,
+        66 => Errno::NOTEMPTY,
+        69 => Errno::DQUOT,
+        70 | 10_001 => Errno::STALE,
+        10_004 => Errno::OPNOTSUPP,
+        10_005 => Errno::MSGSIZE,
+        10_008 => Errno::AGAIN,
+        _ => Errno::IO,
+    };
+    errno.raw_os_error()
+}
+
+#[cfg(test)]
+mod tests;
