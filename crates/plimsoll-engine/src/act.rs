@@ -35,6 +35,7 @@ use crate::run::{Outcome, RunOptions};
 use crate::source::{OpenLoop, Source};
 use crate::sync::Sync;
 use crate::sys::uring::Uring;
+use crate::trees::Where;
 use crate::verify::{Checked, Ledgers};
 use crate::watch::Watched;
 use crate::worker::{Desk, Ended, Report};
@@ -166,7 +167,7 @@ impl Act<'_> {
     fn roles(&self) -> Vec<Role<'_>> {
         match (self.body, self.ground) {
             (Body::Model(..), _) => vec![Role::Model],
-            (Body::Files(files, _), Ground::Storage { .. }) => {
+            (Body::Files(files, _), Ground::Storage { .. } | Ground::Nfs(_)) => {
                 let threads = 0..files.threads();
                 threads.map(|thread| Role::Threads(thread, 1)).collect()
             }
@@ -231,7 +232,7 @@ impl Act<'_> {
                 };
                 self.play(role, stage, desk, shared, || shared.gate.wait())
             }
-            Ground::Storage { .. } => {
+            Ground::Storage { .. } | Ground::Nfs(_) => {
                 let (mut engine, name) = self.open(role)?;
                 let stage = Stage {
                     engine: engine.as_mut(),
@@ -258,24 +259,28 @@ impl Act<'_> {
 
     /// Opens the engine of a worker on what it works on.
     fn open(&self, role: &Role<'_>) -> Result<(Box<dyn Engine>, String), Error> {
-        let Ground::Storage { data, .. } = self.ground else {
+        let Some(data) = self.ground.data() else {
             return Err(Error::Workload("there is no storage to open".into()));
         };
         let seed = self.options.seed;
         match (role, self.body) {
             (Role::Threads(thread, _), Body::Files(_, play)) => {
-                let directory = self.ground.directory().unwrap_or(data);
+                let place = self.ground.sets().unwrap_or(Where::Directory(&data));
                 let align = self.ground.align();
                 let align = self.ground.can_bypass_cache().then_some(align);
-                let target = play.target(*thread, directory, align)?;
+                let target = play.target(*thread, place, align)?;
                 let seed = seed.derive("worker", u64::from(*thread));
                 let engine = Sync::new(target, play.len_max(*thread), seed);
-                let name = format!("{}, one thread per loop", engine.describe());
+                let how = match place {
+                    Where::Directory(_) => engine.describe(),
+                    Where::Export(_) => "NFSv3 in this program, no cache".into(),
+                };
+                let name = format!("{how}, one thread per loop");
                 Ok((Box::new(engine), name))
             }
             (Role::Blocks(post), _) => {
                 let path = self.ground.file_of(post.group, post.worker);
-                let path = path.as_ref().unwrap_or(data);
+                let path = path.as_ref().unwrap_or(&data);
                 let wants = (post.group.direct, post.group.syncs.each_write);
                 let len = blocks::len_max(post.group);
                 let seed = match (post.group_number, post.worker) {
@@ -288,7 +293,7 @@ impl Act<'_> {
             }
             (_, Body::Model(model, cells)) => {
                 let len = self.arrivals(model, cells).len_max();
-                self.open_file(data, (true, false), (self.depth(role), len), seed)
+                self.open_file(&data, (true, false), (self.depth(role), len), seed)
             }
             _ => Err(Error::Workload("the role is none of this workload".into())),
         }
@@ -301,6 +306,9 @@ impl Act<'_> {
         (depth, len): (u32, u32),
         seed: Seed,
     ) -> Result<(Box<dyn Engine>, String), Error> {
+        if let Ground::Nfs(export) = self.ground {
+            return export.open(path, durable, (depth, len), seed);
+        }
         let can = self.ground.can_bypass_cache();
         let opening = Opening {
             direct: direct && can,
@@ -338,8 +346,8 @@ impl Act<'_> {
                 Ok(ended)
             }
             (Role::Threads(first, _), Body::Files(_, play)) => {
-                let (threads, directory) = ((*first, slots), self.ground.directory());
-                let source = play.source(threads, end, directory, self.options.seed)?;
+                let (threads, place) = ((*first, slots), self.ground.sets());
+                let source = play.source(threads, end, place, self.options.seed)?;
                 let mut source = Watched::new(source, slots, warmup);
                 stage.act(&mut source, desk, shared, start)
             }

@@ -16,6 +16,7 @@ use crate::engine::POOL_BYTES_MAX;
 use crate::error::Error;
 use crate::file_loop;
 use crate::memory;
+use crate::nfs;
 use crate::prepare::Ground;
 
 /// Limits of reads and writes that may come from a file written by hand: beyond them memory would
@@ -126,6 +127,11 @@ impl Checks<'_> {
         self.fits(&blocks.name, blocks.data_set_bytes())?;
         match self.ground {
             Ground::Storage { .. } => memory::check(&blocks.name, threads, buffer_bytes),
+            Ground::Nfs(_) => {
+                let bytes = buffer_bytes.saturating_mul(nfs::COPIES);
+                let kept = threads.saturating_mul(nfs::KEPT_BYTES_ALL);
+                memory::check(&blocks.name, threads, bytes.saturating_add(kept))
+            }
             Ground::Null | Ground::Nop | Ground::Sim(_) => memory::check(&blocks.name, threads, 0),
         }
     }
@@ -154,12 +160,9 @@ impl Checks<'_> {
     }
 
     fn fault_of_place(&self, group: &Group) -> Option<String> {
-        let Ground::Storage {
-            directory, data, ..
-        } = self.ground
-        else {
+        if matches!(self.ground, Ground::Null | Ground::Nop | Ground::Sim(_)) {
             return None;
-        };
+        }
         let name = &group.extent.file;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || name.len() > 100 || !name.chars().all(is_plain) {
@@ -167,7 +170,14 @@ impl Checks<'_> {
                 "'{name}' is no name of a file here: use letters, digits, '.', '_' and '-'"
             ));
         }
-        if directory.is_none() && !group.extent.shared && group.workers > 1 {
+        if let Ground::Storage {
+            directory: None,
+            data,
+            ..
+        } = self.ground
+            && !group.extent.shared
+            && group.workers > 1
+        {
             let path = data.display();
             return Some(format!(
                 "a file for each worker needs a directory, not {path}"

@@ -133,11 +133,16 @@ pub(crate) fn expect_file(path: &Path) -> Result<(), Error> {
     if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
+    Err(missing(path))
+}
+
+/// An earlier phase was to leave a file, and has not.
+pub(crate) fn missing(path: &Path) -> Error {
     let text = format!(
         "'{}' was to be left by an earlier phase, and is not there; run the phase that writes it first",
         path.display()
     );
-    Err(Error::Workload(text))
+    Error::Workload(text)
 }
 
 /// Makes a file durable and drops its clean pages from the page cache, where the system takes that

@@ -32,6 +32,7 @@ mod gate;
 mod issues;
 mod layout;
 mod memory;
+pub mod nfs;
 pub mod null;
 pub mod pool;
 mod prepare;
@@ -52,11 +53,12 @@ mod worker;
 pub use choice::EngineChoice;
 pub use error::Error;
 pub use issues::{Issue, trace_issues};
+pub use plimsoll_nfs::{Address, AddressError};
 pub use prepare::{Place, Prepared, prepare};
 pub use run::{Outcome, RunOptions, check};
 pub use sim::{Law, SimDisk};
 pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{
     Checked, DataCheck, Fault, Finding, Ledger, VerifyOptions, VerifyReport, can_check_data,
-    read_back, verify, verify_engine,
+    read_back, verify, verify_engine, verify_export,
 };

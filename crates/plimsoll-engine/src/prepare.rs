@@ -13,14 +13,16 @@ use plimsoll_core::workload::blocks::{Blocks, Group, Made};
 use plimsoll_core::workload::files::FileSet;
 use plimsoll_core::workload::series::Body;
 use plimsoll_core::workload::{FileLoop, Workload};
+use plimsoll_nfs::Address;
 
 use crate::check::Checks;
 use crate::choice::EngineChoice;
 use crate::device::{self, Claim};
 use crate::error::Error;
 use crate::layout::{self, DATA_FILE, data_file_name};
+use crate::nfs::Export;
 use crate::sim::SimDisk;
-use crate::trees::{self, Known, Trees};
+use crate::trees::{Known, Trees, Where};
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.
 const ALIGN_MIN: u32 = 512;
@@ -55,6 +57,14 @@ pub enum Place<'a> {
         /// a part of something else cannot be.
         exclusive: bool,
     },
+    /// An existing directory of an NFS server that belongs to this program, which speaks with the
+    /// server itself: nothing is mounted.
+    Nfs {
+        /// The export.
+        address: &'a Address,
+        /// The directory, below the export.
+        directory: &'a Path,
+    },
     /// Nowhere: every operation succeeds at once. Real time.
     Null,
     /// Nowhere, by way of the kernel: requests that do nothing, on a ring. Real time.
@@ -74,6 +84,7 @@ pub(crate) enum Ground {
         /// Whether the data file is a device.
         device: Option<Device>,
     },
+    Nfs(Export),
     Null,
     Nop,
     Sim(SimDisk),
@@ -113,6 +124,7 @@ impl Ground {
                 };
                 storage(None, path.to_path_buf(), direct_align, Some(device))
             }
+            Place::Nfs { address, directory } => Ground::Nfs(Export::mount(address, directory)?),
             Place::Null => Ground::Null,
             Place::Nop => Ground::Nop,
             Place::Sim(disk) => Ground::Sim(disk),
@@ -138,7 +150,7 @@ impl Ground {
     pub(crate) fn align(&self) -> u32 {
         match self {
             Ground::Storage { direct_align, .. } => (*direct_align).max(ALIGN_MIN),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => ALIGN_MIN,
+            Ground::Nfs(_) | Ground::Null | Ground::Nop | Ground::Sim(_) => ALIGN_MIN,
         }
     }
 
@@ -146,28 +158,42 @@ impl Ground {
     pub(crate) fn device(&self) -> Option<&Device> {
         match self {
             Ground::Storage { device, .. } => device.as_ref(),
-            Ground::Null | Ground::Nop | Ground::Sim(_) => None,
+            Ground::Nfs(_) | Ground::Null | Ground::Nop | Ground::Sim(_) => None,
         }
     }
 
     /// Where file sets live.
-    pub(crate) fn directory(&self) -> Option<&Path> {
+    pub(crate) fn sets(&self) -> Option<Where<'_>> {
         match self {
-            Ground::Storage { directory, .. } => directory.as_deref(),
+            Ground::Storage { directory, .. } => directory.as_deref().map(Where::Directory),
+            Ground::Nfs(export) => Some(Where::Export(export)),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => None,
+        }
+    }
+
+    /// The one file of models, or the device; `None` where there are no files.
+    pub(crate) fn data(&self) -> Option<PathBuf> {
+        match self {
+            Ground::Storage { data, .. } => Some(data.clone()),
+            Ground::Nfs(export) => Some(export.directory().join(data_file_name(DATA_FILE, None))),
             Ground::Null | Ground::Nop | Ground::Sim(_) => None,
         }
     }
 
     /// The file of `worker` of `group`; `None` where there are no files.
     pub(crate) fn file_of(&self, group: &Group, worker: u32) -> Option<PathBuf> {
-        let Ground::Storage {
-            directory, data, ..
-        } = self
-        else {
-            return None;
-        };
-        let Some(directory) = directory else {
-            return Some(data.clone());
+        let directory = match self {
+            Ground::Storage {
+                directory: None,
+                data,
+                ..
+            } => return Some(data.clone()),
+            Ground::Storage {
+                directory: Some(directory),
+                ..
+            } => directory,
+            Ground::Nfs(export) => export.directory(),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => return None,
         };
         let worker = (!group.extent.shared).then_some(worker);
         Some(directory.join(data_file_name(&group.extent.file, worker)))
@@ -282,13 +308,13 @@ impl Prepared {
             }
             Workload::Blocks(blocks) => self.ground.lay_out(blocks, seed, stop),
             Workload::Model(model) => {
-                let Ground::Storage { data, device, .. } = &self.ground else {
+                let Some(data) = self.ground.data() else {
                     return Ok(());
                 };
                 let bytes = model.assumed.working_set_bytes.next_multiple_of(4096);
-                match device {
-                    Some(device) => device::fill(data, bytes.min(device.bytes), seed, stop),
-                    None => layout::data_file(data, bytes, seed, stop),
+                match self.ground.device() {
+                    Some(device) => device::fill(&data, bytes.min(device.bytes), seed, stop),
+                    None => self.ground.data_file(&data, bytes, seed, stop),
                 }
             }
             Workload::Series(_) | Workload::Commands(_) => Ok(()),
@@ -300,31 +326,48 @@ impl Prepared {
     /// # Errors
     /// When a file cannot be removed; the others may or may not be gone.
     pub fn remove(self) -> Result<(), Error> {
-        let Ground::Storage {
-            directory,
-            data,
-            device: None,
-            ..
-        } = &self.ground
-        else {
+        let (Some(data), None) = (self.ground.data(), self.ground.device()) else {
             return Ok(());
         };
-        if let Some(directory) = directory {
-            trees::remove(directory, &self.sets)?;
+        if let Some(place) = self.ground.sets() {
+            place.remove(&self.sets)?;
         }
         let of_blocks = |blocks: &Blocks| self.ground.files_of(blocks).into_keys();
         match &self.workload {
-            Workload::Model(_) => layout::remove(std::iter::once(data.clone())),
-            Workload::Blocks(blocks) => layout::remove(of_blocks(blocks)),
+            Workload::Model(_) => self.ground.remove(std::iter::once(data)),
+            Workload::Blocks(blocks) => self.ground.remove(of_blocks(blocks)),
             Workload::Series(series) => {
                 for phase in &series.phases {
                     if let Body::Blocks(blocks) = &phase.body {
-                        layout::remove(of_blocks(blocks))?;
+                        self.ground.remove(of_blocks(blocks))?;
                     }
                 }
                 Ok(())
             }
             Workload::Files(_) | Workload::Commands(_) => Ok(()),
+        }
+    }
+}
+
+/// What is done to files, wherever they are.
+impl Ground {
+    fn data_file(
+        &self,
+        path: &Path,
+        bytes: u64,
+        seed: Seed,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        match self {
+            Ground::Nfs(export) => export.data_file(path, bytes, seed, stop),
+            _ => layout::data_file(path, bytes, seed, stop),
+        }
+    }
+
+    fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
+        match self {
+            Ground::Nfs(export) => export.remove(paths),
+            _ => layout::remove(paths),
         }
     }
 }
@@ -347,7 +390,7 @@ impl Ground {
                 (Made::Before, Some(device)) if file.is_read => {
                     device::fill(&path, file.bytes.min(device.bytes), seed, stop)?;
                 }
-                (Made::Before, None) => layout::data_file(&path, file.bytes, seed, stop)?,
+                (Made::Before, None) => self.data_file(&path, file.bytes, seed, stop)?,
                 _ => {}
             }
         }
@@ -370,10 +413,10 @@ impl Ground {
         }
         let before: Vec<String> = sets.keys().cloned().collect();
         let trees = Arc::new(Trees::new(files, seed, sets));
-        if let Some(directory) = self.directory() {
+        if let Some(place) = self.sets() {
             let mut fresh = sets.clone();
             fresh.retain(|name, _| !before.contains(name));
-            trees::lay_out(directory, &fresh, seed, stop)?;
+            place.lay_out(&fresh, seed, stop)?;
         }
         Ok(trees)
     }
@@ -385,10 +428,12 @@ impl Ground {
             return Ok(());
         }
         for (path, file) in self.files_of(blocks) {
-            match file.made {
-                Made::Before => {}
-                Made::During => layout::empty_file(&path)?,
-                Made::Earlier => layout::expect_file(&path)?,
+            match (file.made, self) {
+                (Made::Before, _) => {}
+                (Made::During, Ground::Nfs(export)) => export.empty_file(&path, 0)?,
+                (Made::Earlier, Ground::Nfs(export)) => export.expect_file(&path)?,
+                (Made::During, _) => layout::empty_file(&path)?,
+                (Made::Earlier, _) => layout::expect_file(&path)?,
             }
         }
         Ok(())
@@ -396,12 +441,14 @@ impl Ground {
 
     /// Drops the clean pages of everything that `body` works on.
     pub(crate) fn go_cold(&self, body: &Body) -> Result<(), Error> {
-        match (body, self.directory()) {
+        match (body, self.sets()) {
+            // Nothing is kept on this machine.
+            (_, Some(Where::Export(_))) => Ok(()),
             (Body::Blocks(blocks), _) => {
                 let mut paths = self.files_of(blocks).into_keys();
                 paths.try_for_each(|path| layout::go_cold(&path))
             }
-            (Body::Files(_), Some(directory)) => layout::go_cold_below(directory),
+            (Body::Files(_), Some(Where::Directory(directory))) => layout::go_cold_below(directory),
             (Body::Files(_), None) => Ok(()),
         }
     }

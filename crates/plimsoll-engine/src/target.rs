@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::data_file;
 use crate::error::Error;
+use crate::nfs;
 use crate::source::scramble;
 use crate::sys::sync_range::sync_file_range;
 use crate::trees::Trees;
@@ -25,6 +26,8 @@ pub enum Target {
     File(Arc<OwnedFd>),
     /// The files of a loop.
     Tree(Tree),
+    /// The files of a loop on an export that this program speaks with itself.
+    Export(Box<nfs::Tree>),
 }
 
 /// The files of a loop, for one of its threads.
@@ -73,7 +76,7 @@ impl Target {
     pub fn share(&self) -> Option<Target> {
         match self {
             Target::File(file) => Some(Target::File(Arc::clone(file))),
-            Target::Tree(_) => None,
+            Target::Tree(_) | Target::Export(_) => None,
         }
     }
 
@@ -94,7 +97,7 @@ impl Target {
                     | Kind::SyncAll
                     | Kind::Close
             ),
-            Target::Tree(_) => !matches!(kind, Kind::SyncRange | Kind::Discard),
+            Target::Tree(_) | Target::Export(_) => !matches!(kind, Kind::SyncRange | Kind::Discard),
         }
     }
 
@@ -105,6 +108,7 @@ impl Target {
     /// What the system said; `EBADF` when a file should be open and none is.
     pub fn perform(&mut self, request: &Request, buffer: &mut [u8]) -> Result<u64, i32> {
         let moved = match self {
+            Target::Export(tree) => return tree.perform(request, buffer),
             Target::File(file) => match request.kind {
                 Kind::Append => data_file::append(file, &buffer[..request.len as usize]),
                 Kind::Close => data_file::close(file),

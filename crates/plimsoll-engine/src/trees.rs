@@ -5,12 +5,14 @@
 //! its own name; how its files lie below that is in [`shape`].
 
 mod layout;
+mod remote;
 mod shape;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::{Rng, Seed};
@@ -19,9 +21,43 @@ use plimsoll_core::workload::files::{FileSet, Names};
 
 use crate::error::Error;
 use crate::fileset::Fileset;
+use crate::nfs::Export;
 use shape::Shape;
 
-pub(crate) use layout::{lay_out, listing, remove};
+/// Where the sets of a loop lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Where<'a> {
+    /// In a directory.
+    Directory(&'a Path),
+    /// On an export that this program speaks with itself.
+    Export(&'a Export),
+}
+
+impl Where<'_> {
+    /// Makes the directories and the existing files of `sets`.
+    pub(crate) fn lay_out(self, sets: &Known, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
+        match self {
+            Where::Directory(directory) => layout::lay_out(directory, sets, seed, stop),
+            Where::Export(export) => remote::lay_out(export, sets, seed, stop),
+        }
+    }
+
+    /// Removes all that the layout of `sets` or a run may have made.
+    pub(crate) fn remove(self, sets: &Known) -> Result<(), Error> {
+        match self {
+            Where::Directory(directory) => layout::remove(directory, sets),
+            Where::Export(export) => remote::remove(export, sets),
+        }
+    }
+
+    /// The files of a set in the order in which its directories list them.
+    fn listing(self, grove: &Grove) -> Result<Vec<u32>, Error> {
+        match self {
+            Where::Directory(directory) => layout::listing(directory, grove),
+            Where::Export(export) => remote::listing(export, grove),
+        }
+    }
+}
 
 /// A set of files and where they lie.
 #[derive(Debug)]
@@ -117,8 +153,8 @@ impl Trees {
     ///
     /// # Errors
     /// When a directory cannot be read.
-    pub(crate) fn listing(&self, directory: &Path, set: u32) -> Result<Vec<u32>, Error> {
-        listing(directory, &self.groves[set as usize])
+    pub(crate) fn listing(&self, place: Where<'_>, set: u32) -> Result<Vec<u32>, Error> {
+        place.listing(&self.groves[set as usize])
     }
 }
 

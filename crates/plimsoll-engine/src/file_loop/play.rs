@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the threads of a loop share while it is played. Atomics only.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -15,7 +14,7 @@ use super::FileLoopSource;
 use super::each::Share;
 use crate::error::Error;
 use crate::target::Target;
-use crate::trees::Trees;
+use crate::trees::{Trees, Where};
 
 /// Events that nobody took for so long are lost: filebench 1.5 fills its bucket no further.
 const EVENTS_KEPT: Nanos = Nanos(5_000_000_000);
@@ -44,23 +43,23 @@ impl Play {
         }
     }
 
-    /// The source of threads `first..first + slots`, until `end`. `directory` is where the sets
+    /// The source of threads `first..first + slots`, until `end`. `place` is where the sets
     /// lie; without one they are imagined, and sizes come from the sets.
     ///
     /// # Errors
     /// When a directory must be listed and cannot be.
-    pub fn source(
+    pub(crate) fn source(
         self: &Arc<Self>,
         (first, slots): (u32, u32),
         end: Nanos,
-        directory: Option<&Path>,
+        place: Option<Where<'_>>,
         seed: Seed,
     ) -> Result<FileLoopSource, Error> {
         let mut shares = Vec::new();
         for thread in first..first + slots {
-            shares.push(self.share(thread, directory, seed)?);
+            shares.push(self.share(thread, place, seed)?);
         }
-        let imagined = directory.is_none();
+        let imagined = place.is_none();
         Ok(FileLoopSource::new(
             Arc::clone(self),
             first,
@@ -71,20 +70,26 @@ impl Play {
         ))
     }
 
-    /// The files in `directory` as `thread` sees them. `direct_align`: what direct I/O needs there,
+    /// The files in `place` as `thread` sees them. `direct_align`: what direct I/O needs there,
     /// in bytes; `None`: it is not possible.
     ///
     /// # Errors
     /// When the directory cannot be opened.
-    pub fn target(
+    pub(crate) fn target(
         &self,
         thread: u32,
-        directory: &Path,
+        place: Where<'_>,
         direct_align: Option<u32>,
     ) -> Result<Target, Error> {
         let group = self.group(thread).1;
-        let flags = (direct_align.filter(|_| group.direct), group.sync);
-        Target::tree(directory, Arc::clone(&self.trees), flags)
+        let trees = Arc::clone(&self.trees);
+        match place {
+            Where::Directory(directory) => {
+                let flags = (direct_align.filter(|_| group.direct), group.sync);
+                Target::tree(directory, trees, flags)
+            }
+            Where::Export(export) => Ok(Target::Export(Box::new(export.tree(trees, group.sync)?))),
+        }
     }
 
     /// The largest buffer that `thread` needs, in bytes.
@@ -108,7 +113,7 @@ impl Play {
     fn share(
         &self,
         thread: u32,
-        directory: Option<&Path>,
+        place: Option<Where<'_>>,
         seed: Seed,
     ) -> Result<Option<Share>, Error> {
         let Over::Each(order) = self.files.over else {
@@ -117,10 +122,8 @@ impl Play {
         let (_, group, of_group) = self.group(thread);
         let part = (of_group, group.threads);
         let entries = self.trees.set(0).entries();
-        Ok(Some(match (order, directory) {
-            (Order::Listed, Some(directory)) => {
-                Share::of_list(&self.trees.listing(directory, 0)?, part)
-            }
+        Ok(Some(match (order, place) {
+            (Order::Listed, Some(place)) => Share::of_list(&self.trees.listing(place, 0)?, part),
             (Order::Shuffled, _) => {
                 let seed = seed.derive("order of files", u64::from(thread));
                 Share::shuffled(entries, part, seed)

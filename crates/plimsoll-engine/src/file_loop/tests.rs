@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::fileset::Fileset;
+use crate::trees::Where;
 use crate::trees::{Known, Trees};
 use plimsoll_core::op::Kind;
 use plimsoll_core::workload::FileLoop;
@@ -189,7 +190,9 @@ fn a_thread_whose_files_are_all_busy_waits_and_gives_up_in_the_end() {
     let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
     let play = Arc::new(Play::new(&files, Arc::clone(&trees)));
     let real = Some(directory.path());
-    let mut source = play.source((1, 1), Nanos::MAX, real, Seed(1)).unwrap();
+    let mut source = play
+        .source((1, 1), Nanos::MAX, real.map(Where::Directory), Seed(1))
+        .unwrap();
     assert!(trees.set(0).take(0, Pick::Existing));
     let after = |seconds| Nanos(5 + seconds * Nanos::SECOND.0);
     for seconds in [0, 4] {

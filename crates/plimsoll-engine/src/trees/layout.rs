@@ -65,7 +65,7 @@ fn sync(root: &OwnedFd, directory: &Path) -> Result<(), Error> {
     rustix::fs::syncfs(root).map_err(|e| Error::at("make durable", directory, e))
 }
 
-fn stopped(stop: &AtomicBool) -> Result<(), Error> {
+pub(super) fn stopped(stop: &AtomicBool) -> Result<(), Error> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Stopped("lay out the file set".into()));
     }
@@ -73,7 +73,7 @@ fn stopped(stop: &AtomicBool) -> Result<(), Error> {
 }
 
 /// The existing files of a set in the order of their layout.
-fn order(grove: &Grove, seed: Seed) -> Vec<u32> {
+pub(super) fn order(grove: &Grove, seed: Seed) -> Vec<u32> {
     let mut order: Vec<u32> = existing(grove).collect();
     Rng::new(seed.derive("layout order", 0)).shuffle(&mut order);
     order

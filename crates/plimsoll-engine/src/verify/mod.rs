@@ -25,6 +25,7 @@ use plimsoll_core::data_check::BadBlocks;
 pub use plimsoll_core::data_check::Fault;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
+use plimsoll_nfs::Address;
 
 use crate::choice::{EngineChoice, open_engine};
 use crate::clock::Clock;
@@ -32,6 +33,7 @@ use crate::drive::{Limits, drive};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::layout;
+use crate::nfs::Export;
 use crate::recorder::Recorder;
 use crate::sys::clock::HostClock;
 use check::Verifier;
@@ -129,6 +131,32 @@ pub fn verify(
     let file = path.join(VERIFY_FILE);
     let report = verify_file(&file, direct_align, options, stop);
     layout::remove(std::iter::once(path.join(VERIFY_FILE)))?;
+    report
+}
+
+/// As [`verify`], in the directory `directory` of an NFS export that this program speaks with
+/// itself: every read is answered by the server.
+///
+/// # Errors
+/// As [`verify`]; when the export cannot be mounted.
+pub fn verify_export(
+    address: &Address,
+    directory: &Path,
+    options: &VerifyOptions,
+    stop: &AtomicBool,
+) -> Result<VerifyReport, Error> {
+    let export = Export::mount(address, directory)?;
+    let path = directory.join(VERIFY_FILE);
+    let block = BLOCK_BYTES_MIN;
+    let report = export
+        .empty_file(&path, size_bytes(options, block))
+        .and_then(|()| export.open(&path, false, (options.depth, block), options.seed))
+        .and_then(|(mut engine, name)| {
+            let mut report = verify_engine(engine.as_mut(), block, options, stop)?;
+            report.engine = name;
+            Ok(report)
+        });
+    export.remove(std::iter::once(path))?;
     report
 }
 
