@@ -2,7 +2,8 @@
 //! Network namespaces, bridges and the pairs of interfaces between them, made and removed.
 //!
 //! A namespace is ours by its name, which holds the identifier of the journal; an interface by its
-//! alias, which does. Whatever lacks that stays. Nothing else of the network is touched: no route,
+//! hardware address, which is made from that and its name: of all marks an interface can have, the
+//! kernel gives it this one in the moment it makes it. Whatever lacks it stays. Nothing else of the network is touched: no route,
 //! no rule of a firewall, no forwarding.
 
 use std::fs;
@@ -56,16 +57,11 @@ pub(super) fn make_bridge(
     name: &str,
     address: &str,
 ) -> Result<(), HostError> {
-    let alias = alias(id);
-    // The alias comes with the interface: there is no moment in which it is nobody's.
-    let made = ip(
-        host,
-        id,
-        &[
-            "link", "add", "name", name, "alias", &alias, "type", "bridge",
-        ],
-    );
-    made?;
+    let mark = mark(id, name);
+    let make = [
+        "link", "add", "name", name, "address", &mark, "type", "bridge",
+    ];
+    ip(host, id, &make)?;
     ip(host, id, &["address", "add", address, "dev", name])?;
     ip(host, id, &["link", "set", name, "up"])
 }
@@ -77,9 +73,9 @@ pub(super) fn join(
     (bridge, link): (&str, &str),
     (namespace, address): (&str, &str),
 ) -> Result<(), HostError> {
-    let alias = alias(id);
+    let mark = mark(id, link);
     let pair = [
-        "link", "add", "name", link, "alias", &alias, "master", bridge, "type", "veth", "peer",
+        "link", "add", "name", link, "address", &mark, "master", bridge, "type", "veth", "peer",
         "name", "eth0", "netns", namespace,
     ];
     ip(host, id, &pair)?;
@@ -92,24 +88,29 @@ pub(super) fn join(
     ip(host, id, &["-n", namespace, "link", "set", "eth0", "up"])
 }
 
-/// Removes an interface of ours; fine when absent.
+/// Removes an interface of ours; fine when absent, or when what has its name is not ours.
 pub(super) fn remove_link(host: &LocalHost, id: &str, name: &str) -> Result<(), HostError> {
     let place = Path::new("/sys/class/net").join(name);
     if !place.exists() {
         return Ok(());
     }
-    let found = fs::read_to_string(place.join("ifalias")).unwrap_or_default();
-    if found.trim() != alias(id) {
-        return Err(HostError::Refused {
-            what: format!("remove the interface {name}"),
-            why: format!("its alias does not name {id}, so it is not ours"),
-        });
+    let found = fs::read_to_string(place.join("address")).unwrap_or_default();
+    if found.trim() != mark(id, name) {
+        // Somebody else's, who was faster: of ours there is nothing.
+        return Ok(());
     }
     ip(host, id, &["link", "delete", name])
 }
 
-fn alias(id: &str) -> String {
-    format!("plimsoll-{id}")
+/// A hardware address that no device has (locally administered), the same for the same interface
+/// of the same journal: FNV-1a of both.
+fn mark(id: &str, name: &str) -> String {
+    let text = format!("{id} {name}");
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let [a, b, c, d, e, ..] = hash.to_be_bytes();
+    format!("02:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}")
 }
 
 fn ip(host: &LocalHost, id: &str, args: &[&str]) -> Result<(), HostError> {
@@ -127,4 +128,25 @@ pub(crate) fn networks_in_use() -> Vec<u8> {
         (a == 10 && b == 92).then_some(c)
     };
     table.lines().filter_map(destination).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_interface_has_a_mark_of_its_own() {
+        let marks = ["a b", "a c", "ab b"].map(|text| {
+            let (id, name) = text.split_once(' ').unwrap_or_default();
+            mark(id, name)
+        });
+        assert!(marks[0] != marks[1] && marks[0] != marks[2]);
+        assert_eq!(marks[0], mark("a", "b"));
+        // Bits that say: one device, and nobody's factory.
+        assert!(
+            marks
+                .iter()
+                .all(|mark| mark.starts_with("02:") && mark.len() == 17)
+        );
+    }
 }

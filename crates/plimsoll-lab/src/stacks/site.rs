@@ -81,11 +81,17 @@ pub(super) fn site(
 
 fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
     let used = network::networks_in_use();
-    let network = (1..=254_u8).find(|n| !used.contains(n)).ok_or_else(|| {
-        Unmet(vec![
-            "all networks from 10.92.1.0/24 to 10.92.254.0/24 are in use".into(),
-        ])
-    })?;
+    // Stacks that are made at the same time begin to look at different ones.
+    let first = id.bytes().map(u32::from).sum::<u32>();
+    let numbers = (0..254_u32).map(|n| u8::try_from((first + n) % 254 + 1).unwrap_or(1));
+    let network = numbers
+        .into_iter()
+        .find(|n| !used.contains(n))
+        .ok_or_else(|| {
+            Unmet(vec![
+                "all networks from 10.92.1.0/24 to 10.92.254.0/24 are in use".into(),
+            ])
+        })?;
     let address = |number: u16| format!("10.92.{network}.{number}");
     let server = |n: u16| Node {
         name: format!("n{}", n + 1),
