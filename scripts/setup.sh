@@ -19,6 +19,10 @@ stacks=(
   "xfsprogs mkfs.xfs file-system-of-disks-that-are-asked-for-it"
   "btrfs-progs mkfs.btrfs file-system-of-the-raid-stacks"
   "mount losetup loop-devices-and-mounts"
+  "nfs-ganesha ganesha.nfsd the-server-of-the-nfs-stack"
+  "nfs-ganesha-vfs /usr/lib/*/ganesha/libfsalvfs.so lets-that-server-serve-directories"
+  "rpcbind rpcbind the-port-mapper-that-server-needs"
+  "bubblewrap bwrap gives-both-a-/run-of-their-own"
 )
 build=("gcc cc links-the-program")
 case $what in

@@ -26,6 +26,8 @@ pub struct Address {
     pub export: String,
     /// Whom the server is told we are (user, group); this process's when `None`.
     pub ids: Option<(u32, u32)>,
+    /// Whether every write is to be durable when it is answered.
+    pub sync: bool,
 }
 
 /// What is wrong with an address; completes "failed to …".
@@ -40,7 +42,7 @@ impl fmt::Display for AddressError {
         write!(
             f,
             "read the address '{}': {}; it is written nfs://HOST[:PORT]/EXPORT\
-             [?mountport=PORT&uid=NUMBER&gid=NUMBER]",
+             [?mountport=PORT&uid=NUMBER&gid=NUMBER&sync]",
             self.text, self.reason
         )
     }
@@ -85,6 +87,7 @@ impl FromStr for Address {
             mount_port: None,
             export: export.into(),
             ids: None,
+            sync: false,
         };
         address.read_query(query).map_err(wrong)?;
         Ok(address)
@@ -102,7 +105,8 @@ impl Address {
                 }
                 "uid" => uid = Some(value.parse().map_err(|_| "uid is no number")?),
                 "gid" => gid = Some(value.parse().map_err(|_| "gid is no number")?),
-                _ => return Err("after ? come mountport, uid and gid only"),
+                "sync" if value.is_empty() => self.sync = true,
+                _ => return Err("after ? come mountport, uid, gid and sync only"),
             }
         }
         self.ids = match (uid, gid) {
@@ -153,6 +157,10 @@ impl fmt::Display for Address {
         }
         if let Some((uid, gid)) = self.ids {
             write!(f, "{separator}uid={uid}&gid={gid}")?;
+            separator = '&';
+        }
+        if self.sync {
+            write!(f, "{separator}sync")?;
         }
         Ok(())
     }
@@ -165,7 +173,7 @@ mod tests {
     #[test]
     fn addresses_are_written_as_they_are_read() {
         for (text, host, port, mount_port, export, ids) in [
-            ("nfs://nas/data", "nas", None, None, "/data", None),
+            ("nfs://nas/data?sync", "nas", None, None, "/data", None),
             ("nfs://nas/", "nas", None, None, "/", None),
             (
                 "nfs://10.0.0.1:12049/a/b?mountport=12050",
@@ -190,6 +198,7 @@ mod tests {
                 mount_port,
                 export: export.into(),
                 ids,
+                sync: text.ends_with("?sync"),
             };
             assert_eq!(text.parse(), Ok(expect.clone()));
             assert_eq!(expect.to_string(), text);

@@ -278,6 +278,18 @@ impl Session {
         take(now(self.client.rmdir(&protocol::RMDIR3args { object }))).map(drop)
     }
 
+    /// Gives a file or directory another name in the same directory.
+    ///
+    /// # Errors
+    /// As [`Session::find`].
+    pub fn rename(&mut self, directory: &Handle, from: &str, to: &str) -> io::Result<()> {
+        let args = protocol::RENAME3args {
+            from: at(directory, from),
+            to: at(directory, to),
+        };
+        take(now(self.client.rename(&args))).map(drop)
+    }
+
     /// The names in a directory, without `.` and `..`.
     ///
     /// # Errors

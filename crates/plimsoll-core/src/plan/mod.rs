@@ -154,6 +154,21 @@ pub enum Action {
     MakeDir(String),
     /// Remove a directory and all in it, if it carries our mark file.
     RemoveDir(String),
+    /// Create a directory that must not exist yet on the export of this address
+    /// (`nfs://server/export`), and put our mark file into it. No kernel mounts it.
+    MakeRemoteDir {
+        /// The export.
+        address: String,
+        /// Name of the directory in it.
+        name: String,
+    },
+    /// Remove a directory of an export and all in it, if it carries our mark file.
+    RemoveRemoteDir {
+        /// The export.
+        address: String,
+        /// Name of the directory in it.
+        name: String,
+    },
     /// Create a sparse file that must not exist yet.
     MakeFile {
         /// The file.
@@ -237,6 +252,8 @@ impl fmt::Display for Action {
             Action::Stop { mark } => write!(f, "end the processes marked {mark}"),
             Action::MakeDir(path) => write!(f, "mkdir {path}"),
             Action::RemoveDir(path) => write!(f, "rm -r {path}"),
+            Action::MakeRemoteDir { address, name } => write!(f, "mkdir {name} on {address}"),
+            Action::RemoveRemoteDir { address, name } => write!(f, "rm -r {name} on {address}"),
             Action::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
             Action::WriteFile { path, .. } => write!(f, "write {path}"),
             Action::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),

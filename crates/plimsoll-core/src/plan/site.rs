@@ -227,8 +227,14 @@ pub enum Proof {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
-    /// The directory to measure on.
+    /// The directory to measure on; empty where there is an address instead.
     pub mount_dir: String,
+    /// The address to measure on where no kernel mounts it: `nfs://server/export`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The directory of this machine that is served there: runs make theirs in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_dir: Option<String>,
     /// Type of file system that must be mounted there, as the kernel names it; empty where a
     /// directory of this machine's own file systems is meant.
     #[serde(default)]
@@ -241,6 +247,14 @@ pub struct Made {
     /// What must be seen before it is trusted.
     #[serde(default)]
     pub proofs: Vec<Proof>,
+}
+
+impl Made {
+    /// Where it is measured: the directory, or the address.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        self.address.as_deref().unwrap_or(&self.mount_dir)
+    }
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Export {
         durable: bool,
     ) -> Result<Tree, Error> {
         let names = self.names()?;
-        let stable = if durable {
+        let stable = if durable || self.share.address().sync {
             Stable::File
         } else {
             Stable::Unstable
@@ -107,7 +107,7 @@ impl Export {
         let file = self.handle(path)?;
         let slots = affordable_slots(depth, len_max).min(CALLS_MAX);
         // The data of a write are durable with what is needed to read them: what O_DSYNC asks.
-        let stable = if durable {
+        let stable = if durable || self.share.address().sync {
             Stable::Data
         } else {
             Stable::Unstable

@@ -70,6 +70,8 @@ pub struct FakeHost {
     pub flushes: Vec<u64>,
     /// Looks at the flushes so far.
     flush_looks: Cell<usize>,
+    /// Types of file systems that the kernel can mount.
+    pub file_systems: BTreeSet<String>,
     /// Its clock.
     pub clock: SystemClock,
 }
@@ -119,6 +121,14 @@ impl FakeHost {
                 state.dirs.insert(path.clone(), id.into());
             }
             Action::RemoveDir(path) => return remove_dir(state, id, path),
+            Action::MakeRemoteDir { address, name } => {
+                let path = format!("{address}/{name}");
+                check(!state.dirs.contains_key(&path), "exists", &path)?;
+                state.dirs.insert(path, id.into());
+            }
+            Action::RemoveRemoteDir { address, name } => {
+                return remove_dir(state, id, &format!("{address}/{name}"));
+            }
             Action::MakeFile { path, .. }
             | Action::WriteFile { path, .. }
             | Action::MakeSecret(path)
@@ -329,6 +339,10 @@ impl Host for FakeHost {
 
     fn exists(&self, _path: &Path) -> bool {
         true
+    }
+
+    fn knows_file_system(&self, name: &str) -> bool {
+        self.file_systems.contains(name)
     }
 
     fn is_root(&self) -> bool {

@@ -14,15 +14,16 @@ use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::{
-    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, search, tgt,
+    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, remote, search, tgt,
     usage, watchdog,
 };
 use crate::facts;
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
-const ALLOWED: [&str; 13] = [
+const ALLOWED: [&str; 15] = [
     "btrfs",
     "fallocate",
+    "ganesha.nfsd",
     "losetup",
     "mkfs.btrfs",
     "mkfs.ext4",
@@ -32,6 +33,7 @@ const ALLOWED: [&str; 13] = [
     "nbdkit",
     watchdog::PROGRAM,
     "qemu-storage-daemon",
+    "rpcbind",
     "tgtadm",
     "tgtd",
 ];
@@ -179,10 +181,11 @@ impl LocalHost {
                 why,
             })
         };
+        let program = enclosed(cmd).unwrap_or(&cmd.program);
         let of_journal = self.trusted.get(id);
-        let is_trusted = of_journal.is_some_and(|programs| programs.contains(&cmd.program));
-        if !self.allowed.contains(&cmd.program) && !is_trusted {
-            return refuse(format!("{} is not a program stacks may use", cmd.program));
+        let is_trusted = of_journal.is_some_and(|programs| programs.contains(program));
+        if !self.allowed.contains(program) && !is_trusted {
+            return refuse(format!("{program} is not a program stacks may use"));
         }
         let is_watchdog =
             |args: &[Arg]| matches!(args, [Arg::Text(t)] if t == watchdog::SUBCOMMAND);
@@ -422,6 +425,8 @@ impl Host for LocalHost {
             Action::Stop { mark } => processes::stop(mark, &*self.clock),
             Action::MakeDir(path) => dirs::make(Path::new(path), id),
             Action::RemoveDir(path) => dirs::remove(Path::new(path), id),
+            Action::MakeRemoteDir { address, name } => remote::make(address, name, id),
+            Action::RemoveRemoteDir { address, name } => remote::remove(address, name, id),
             Action::MakeFile { path, bytes } => files::make(Path::new(path), *bytes, id),
             Action::WriteFile { path, text, secret } => {
                 files::write(Path::new(path), text, secret.as_deref().map(Path::new), id)
@@ -479,6 +484,10 @@ impl Host for LocalHost {
         path.exists()
     }
 
+    fn knows_file_system(&self, name: &str) -> bool {
+        mounts::knows_file_system(name)
+    }
+
     fn is_root(&self) -> bool {
         rustix::process::geteuid().is_root()
     }
@@ -494,6 +503,26 @@ impl Host for LocalHost {
 
     fn clock(&self) -> &dyn Clock {
         &*self.clock
+    }
+}
+
+/// The program that `bwrap` starts for us with a directory of ours in the place of `/run`; only in
+/// this form may a plan name `bwrap`.
+fn enclosed(cmd: &Cmd) -> Option<&str> {
+    if cmd.program != "bwrap" {
+        return None;
+    }
+    let words: Vec<&str> = cmd
+        .args
+        .iter()
+        .map(|arg| match arg {
+            Arg::Text(text) => text.as_str(),
+            Arg::LoopOf(_) => "",
+        })
+        .collect();
+    match words.as_slice() {
+        ["--dev-bind", "/", "/", "--bind", _, "/run", program, ..] => Some(program),
+        _ => None,
     }
 }
 

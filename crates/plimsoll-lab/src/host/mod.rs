@@ -20,6 +20,7 @@ pub(crate) mod network;
 mod nodes;
 pub(crate) mod ports;
 mod processes;
+mod remote;
 mod search;
 mod tgt;
 mod timed;
@@ -86,6 +87,9 @@ pub trait Host {
 
     /// Whether a file exists.
     fn exists(&self, path: &Path) -> bool;
+
+    /// Whether the kernel can mount file systems of this type: it has it, or a module that brings it.
+    fn knows_file_system(&self, name: &str) -> bool;
 
     /// Whether actions are carried out as root.
     fn is_root(&self) -> bool;

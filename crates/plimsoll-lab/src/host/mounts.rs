@@ -30,6 +30,22 @@ pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
         .collect())
 }
 
+/// Whether the kernel can mount this type: it has it already, or a module that brings it.
+pub(crate) fn knows_file_system(name: &str) -> bool {
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if known
+        .lines()
+        .any(|line| line.split_whitespace().last() == Some(name))
+    {
+        return true;
+    }
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let folder = format!("/lib/modules/{release}/kernel/fs/{name}");
+    let mut endings = ["ko", "ko.xz", "ko.zst", "ko.gz"].iter();
+    endings.any(|ending| Path::new(&folder).join(format!("{name}.{ending}")).exists())
+}
+
 /// Whether something is mounted exactly at `path`.
 pub(crate) fn is_mounted(path: &Path) -> io::Result<bool> {
     Ok(mounts()?.iter().any(|mount| mount.point == path))

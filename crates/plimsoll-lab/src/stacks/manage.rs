@@ -168,6 +168,7 @@ pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Plann
         choice,
         size_bytes: options.size_bytes,
         site: &site,
+        kernel_has_nfs: host.knows_file_system("nfs") && host.find_program("mount.nfs").is_some(),
     };
     let (steps, mut made) = choice.stack.plan(&order).map_err(unmet)?;
     let mut plan = Plan::default();
@@ -246,7 +247,7 @@ pub fn up(
         kind: Kind::Stack(name.clone()),
         owner: Owner::this(),
         began_at: rfc3339(hosts.here().clock().unix_seconds()),
-        mount_dir: Some(planned.made.mount_dir.clone()),
+        mount_dir: Some(planned.made.place().to_owned()),
         ask: Some(planned.ask),
     };
     let journal = match Journal::create(state, header) {

@@ -12,6 +12,7 @@ pub mod local;
 pub mod manage;
 pub mod nbd;
 mod needs;
+pub mod nfs;
 mod node;
 pub mod own;
 pub mod raid;
@@ -38,6 +39,7 @@ pub const ALL: &[&dyn Stack] = &[
     &local::Local,
     &nbd::NbdDisk,
     &iscsi::Iscsi,
+    &nfs::Nfs,
     &raid::RAID1,
     &raid::RAID5,
     &raid::RAID10,
@@ -128,6 +130,8 @@ pub struct Order<'a> {
     pub size_bytes: u64,
     /// The nodes.
     pub site: &'a Site,
+    /// Whether the client's kernel can mount NFS, and has what helps it.
+    pub kernel_has_nfs: bool,
 }
 
 impl Order<'_> {

@@ -92,17 +92,22 @@ const SECTOR_BYTES: u32 = 512;
 /// Image sizes are multiples of this, so that every layer agrees on the size.
 const SIZE_STEP_BYTES: u64 = 1 << 20;
 
+/// Checks the path of a stack's directory, which stands in the middle of other texts.
+pub(super) fn check_path(path: &str) -> Result<(), Unmet> {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    if Path::new(path).is_absolute() && path.chars().all(is_safe) {
+        return Ok(());
+    }
+    Err(Unmet(vec![format!(
+        "the path {path} stands in option lists and addresses, so it must be absolute and \
+         made of letters, digits and /._-+@ only; choose another base directory"
+    )]))
+}
+
 /// Checks what all stacks of disks on this machine have in common.
 pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
-    let mut unmet = Vec::new();
     let path = order.dir();
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
-    if !Path::new(&path).is_absolute() || !path.chars().all(is_safe) {
-        unmet.push(format!(
-            "the path {path} stands in option lists and addresses, so it must be absolute and \
-             made of letters, digits and /._-+@ only; choose another base directory"
-        ));
-    }
+    let mut unmet = check_path(&path).map_or_else(|unmet| unmet.0, |()| Vec::new());
     if path.len() + SOCKET_NAME.len() > MAX_SOCKET_PATH {
         unmet.push(format!(
             "the path {path} is too long for sockets in it ({MAX_SOCKET_PATH} bytes at most); \

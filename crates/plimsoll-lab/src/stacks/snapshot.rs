@@ -51,7 +51,8 @@ fn as_text(name: &str, planned: &Planned) -> String {
     let made = &planned.made;
     let mut text = format!(
         "stack {name}: {}\ngives {}\n",
-        made.description, made.mount_dir
+        made.description,
+        made.place()
     );
     for (n, step) in planned.plan.steps.iter().enumerate() {
         let node = match step.node.as_str() {

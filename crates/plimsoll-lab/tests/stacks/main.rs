@@ -11,6 +11,7 @@
 )]
 
 mod disks;
+mod nfs;
 mod own;
 mod support;
 

@@ -13,12 +13,21 @@ pub(crate) fn host() -> LocalHost {
     LocalHost::new(SearchPath::new(&std::env::var_os("PATH").unwrap()))
 }
 
-/// Whether the stacks can be made here; says why not.
+/// Whether the stacks of disks can be made here; says why not.
 pub(crate) fn is_possible(test: &str) -> bool {
+    are_possible(test, &["local", "nbd", "iscsi", "raid1", "raid5", "raid10"])
+}
+
+/// Whether a stack can be made here; says why not.
+pub(crate) fn is_stack_possible(test: &str, stack: &str) -> bool {
+    are_possible(test, &[stack])
+}
+
+fn are_possible(test: &str, stacks: &[&str]) -> bool {
     let mut reasons = BTreeSet::new();
-    for stack in stacks::ALL.iter().filter(|stack| stack.name() != "own") {
-        let choice = Choice::parse(stack.name()).unwrap();
-        let place = stack.shape(&choice).unwrap().place;
+    for stack in stacks {
+        let choice = Choice::parse(stack).unwrap();
+        let place = choice.stack.shape(&choice).unwrap().place;
         if let Err(unmet) = stacks::manage::needs(&choice, place).check(&host()) {
             reasons.extend(unmet.0);
         }

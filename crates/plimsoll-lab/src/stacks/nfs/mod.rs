@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An NFS server (nfs-ganesha) in a network of its own, over a directory of this machine's disk.
+//!
+//! Where the kernel has an NFS client it mounts the export. Elsewhere the export is measured by its
+//! address: plimsoll speaks NFS itself. Manual: `nfs.md`.
+
+use plimsoll_core::plan::{Action, Cmd, Made, Node, Plan, Proof, Ready, Server};
+use plimsoll_core::settings::{Setting, Unit};
+
+use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, node};
+
+/// The port of NFS, and one for the mount protocol that clients know without asking for it.
+const NFS_PORT: u16 = 2049;
+const MOUNT_PORT: u16 = 20_048;
+
+/// What the export is called.
+const EXPORT: &str = "/export";
+
+/// Bounds of what one call may move: what ganesha takes.
+const TRANSFER_BYTES: (u64, u64) = (4096, 1 << 20);
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "version",
+        unit: Unit::Choice(&["3", "4"]),
+        default: "3",
+        help: "version of the protocol; 4 needs the kernel's client",
+    },
+    Setting {
+        name: "client",
+        unit: Unit::Choice(&["auto", "kernel", "own"]),
+        default: "auto",
+        help: "who speaks with the server: the kernel (a mount), plimsoll itself (own), or auto: the \
+               kernel where it can",
+    },
+    Setting {
+        name: "sync",
+        unit: Unit::Flag,
+        default: "off",
+        help: "every write durable when it is answered, instead of at fsync (COMMIT)",
+    },
+    Setting {
+        name: "transfer",
+        unit: Unit::Size(1),
+        default: "1MiB",
+        help: "most bytes that one read or write call moves, 4 KiB to 1 MiB",
+    },
+];
+
+/// The stack `nfs`.
+#[derive(Debug)]
+pub struct Nfs;
+
+impl Stack for Nfs {
+    fn name(&self) -> &'static str {
+        "nfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "NFS over TCP to nfs-ganesha, in a network namespace of its own, over a directory of this \
+         machine"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+        let settings = &choice.settings;
+        let (low, high) = TRANSFER_BYTES;
+        let transfer = settings.bytes_within("transfer", low, high);
+        transfer.map_err(|error| Unmet(vec![error.to_string()]))?;
+        if settings.text("version") == "4" && settings.text("client") == "own" {
+            return Err(Unmet(vec![
+                "plimsoll itself speaks version 3 only: set client=kernel, or version=3".into(),
+            ]));
+        }
+        Ok(Shape {
+            servers: 1,
+            ports: 0,
+            place: Place::Namespaces,
+        })
+    }
+
+    fn needs(&self, choice: &Choice) -> Needs {
+        let mut programs = vec!["setsid"];
+        if choice.settings.text("client") == "kernel" {
+            programs.extend(["mount", "umount", "mount.nfs"]);
+        }
+        Needs {
+            programs,
+            root: true,
+            ..Needs::default()
+        }
+    }
+
+    fn server_needs(&self, choice: &Choice) -> Needs {
+        let mut programs = vec!["bwrap", "ganesha.nfsd"];
+        if choice.settings.text("version") == "3" {
+            programs.push("rpcbind");
+        }
+        Needs {
+            programs,
+            root: true,
+            ..Needs::default()
+        }
+    }
+
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        let server = &order.site.servers[0];
+        let client = client(order, server)?;
+        let dir = order.dir();
+        node::check_path(&dir)?;
+        let layout = Layout {
+            order,
+            server,
+            dir: &dir,
+        };
+        let mut plan = Plan::default();
+        layout.add_directories(&mut plan);
+        let marks = layout.add_daemons(&mut plan);
+        let mut made = Made {
+            served_dir: Some(layout.exported()),
+            servers: vec![Server {
+                name: server.name.clone(),
+                node: server.name.clone(),
+                marks,
+            }],
+            proofs: vec![Proof::Flushes {
+                node: server.name.clone(),
+                dir: layout.exported(),
+            }],
+            ..Made::default()
+        };
+        let version = order.settings().text("version");
+        match client {
+            Client::Own => {
+                made.address = Some(layout.address());
+                made.description = format!("{}; plimsoll is the client", self.about());
+            }
+            Client::Kernel => {
+                layout.add_mount(&mut plan, version, &mut made);
+                made.description = format!("{}; the kernel is the client", self.about());
+            }
+        }
+        Ok((plan, made))
+    }
+}
+
+/// Who speaks with the server.
+enum Client {
+    Kernel,
+    Own,
+}
+
+fn client(order: &Order<'_>, server: &Node) -> Result<Client, Unmet> {
+    if !server.has_network() {
+        return Err(Unmet(vec![
+            "the server registers its ports with a port mapper, of which a network has one: it \
+             needs a network of its own; put it into a namespace (--on netns)"
+                .into(),
+        ]));
+    }
+    let settings = order.settings();
+    match (settings.text("client"), settings.text("version")) {
+        ("kernel", _) if !order.kernel_has_nfs => Err(Unmet(vec![
+            "this kernel has no NFS client (neither in /proc/filesystems nor as a module): leave out \
+             client=kernel, and plimsoll speaks NFS itself"
+                .into(),
+        ])),
+        ("auto", "4") if !order.kernel_has_nfs => Err(Unmet(vec![
+            "version 4 needs the kernel's client, and this kernel has none (or mount.nfs is missing: \
+             apt-get install nfs-common): set version=3"
+                .into(),
+        ])),
+        ("own", _) => Ok(Client::Own),
+        ("auto", _) if !order.kernel_has_nfs => Ok(Client::Own),
+        _ => Ok(Client::Kernel),
+    }
+}
+
+/// Where everything lies.
+struct Layout<'a> {
+    order: &'a Order<'a>,
+    server: &'a Node,
+    /// The directory of the stack.
+    dir: &'a str,
+}
+
+impl Layout<'_> {
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.dir)
+    }
+
+    /// The directory that is served.
+    fn exported(&self) -> String {
+        self.path("export")
+    }
+
+    fn address(&self) -> String {
+        let sync = if self.order.settings().flag("sync") {
+            "&sync"
+        } else {
+            ""
+        };
+        let server = &self.server.address;
+        format!("nfs://{server}{EXPORT}?mountport={MOUNT_PORT}{sync}")
+    }
+
+    fn add_directories(&self, plan: &mut Plan) {
+        node::add_dir(plan, self.dir);
+        for (why, name) in [
+            ("make the directory that is served", "export"),
+            ("make the server's own run directory", "run"),
+            ("make ganesha's part of it", "run/ganesha"),
+            ("make the port mapper's part of it", "run/rpcbind"),
+            ("make the directory of the server's memory", "recovery"),
+        ] {
+            let path = self.path(name);
+            let undo = Action::RemoveDir(path.clone());
+            plan.step(why, Action::MakeDir(path), Some(undo));
+        }
+        let write = Action::WriteFile {
+            path: self.path("ganesha.conf"),
+            text: self.configuration(),
+            secret: None,
+        };
+        // It goes with the directory.
+        plan.step("write the server's configuration", write, None);
+    }
+
+    fn configuration(&self) -> String {
+        let settings = self.order.settings();
+        let (version, transfer) = (settings.text("version"), settings.bytes("transfer"));
+        let (exported, recovery) = (self.exported(), self.path("recovery"));
+        let address = &self.server.address;
+        format!(
+            "NFS_CORE_PARAM {{\n\
+             \x20   Protocols = {version};\n\
+             \x20   NFS_Port = {NFS_PORT};\n\
+             \x20   MNT_Port = {MOUNT_PORT};\n\
+             \x20   Bind_addr = {address};\n\
+             \x20   Enable_NLM = false;\n\
+             \x20   Enable_RQUOTA = false;\n\
+             \x20   Enable_UDP = false;\n\
+             \x20   mount_path_pseudo = true;\n\
+             }}\n\
+             NFSV4 {{\n\
+             \x20   Graceless = true;\n\
+             \x20   RecoveryBackend = fs;\n\
+             \x20   RecoveryRoot = {recovery};\n\
+             }}\n\
+             NFS_KRB5 {{ Active_krb5 = false; }}\n\
+             EXPORT {{\n\
+             \x20   Export_Id = 1;\n\
+             \x20   Path = {exported};\n\
+             \x20   Pseudo = {EXPORT};\n\
+             \x20   Protocols = {version};\n\
+             \x20   Transports = TCP;\n\
+             \x20   Access_Type = RW;\n\
+             \x20   Squash = No_root_squash;\n\
+             \x20   SecType = sys;\n\
+             \x20   MaxRead = {transfer};\n\
+             \x20   MaxWrite = {transfer};\n\
+             \x20   FSAL {{ Name = VFS; }}\n\
+             }}\n"
+        )
+    }
+
+    /// Adds what serves; gives the marks of its processes.
+    fn add_daemons(&self, plan: &mut Plan) -> Vec<String> {
+        let mut marks = Vec::new();
+        if self.order.settings().text("version") == "3" {
+            let ready = Ready::Exists(self.path("run/rpcbind.sock"));
+            let cmd = self.enclosed("rpcbind", &["-f"]);
+            // Ganesha does not begin to serve version 3 without one.
+            marks.push(self.start(plan, "start the port mapper", "rpcbind", cmd, ready));
+        }
+        let args = [
+            "-F",
+            "-f",
+            &self.path("ganesha.conf"),
+            "-L",
+            &self.path("ganesha.log"),
+            "-p",
+            &self.path("run/ganesha.pid"),
+            "-N",
+            "NIV_EVENT",
+        ];
+        let cmd = self.enclosed("ganesha.nfsd", &args);
+        let ready = Ready::Port(NFS_PORT);
+        marks.push(self.start(plan, "start the NFS server", "ganesha", cmd, ready));
+        marks
+    }
+
+    /// The daemons speak with each other through files in `/run`, where those of this machine, or of
+    /// another stack, may have theirs: they get one of their own.
+    fn enclosed(&self, program: &str, args: &[&str]) -> Cmd {
+        let run = self.path("run");
+        let begin = ["--dev-bind", "/", "/", "--bind", &run, "/run", program];
+        Cmd::new("bwrap", begin.iter().chain(args).copied())
+    }
+
+    fn start(&self, plan: &mut Plan, why: &str, name: &str, cmd: Cmd, ready: Ready) -> String {
+        let mark = self.order.mark(name);
+        let start = Action::Start {
+            cmd,
+            mark: mark.clone(),
+            log: self.path(&format!("{name}.out")),
+            ready,
+        };
+        let stop = Action::Stop { mark: mark.clone() };
+        plan.step_on(&self.server.name, why, start, Some(stop));
+        mark
+    }
+
+    fn add_mount(&self, plan: &mut Plan, version: &str, made: &mut Made) {
+        let at = self.path("mnt");
+        plan.step(
+            "make the mount point",
+            Action::MakeDir(at.clone()),
+            Some(Action::RemoveDir(at.clone())),
+        );
+        let settings = self.order.settings();
+        let transfer = settings.bytes("transfer");
+        let of_version = if version == "3" {
+            format!(",mountproto=tcp,mountport={MOUNT_PORT},nolock")
+        } else {
+            String::new()
+        };
+        let sync = if settings.flag("sync") { ",sync" } else { "" };
+        let options = format!(
+            "vers={version},proto=tcp,port={NFS_PORT},rsize={transfer},wsize={transfer},hard\
+             {of_version}{sync}"
+        );
+        let source = format!("{}:{EXPORT}", self.server.address);
+        let mount = Cmd::new("mount", ["-t", "nfs", "-o", &options, &source, &at]);
+        plan.step(
+            "mount the export",
+            Action::Run(mount),
+            Some(Action::Unmount(at.clone())),
+        );
+        let file_system = if version == "4" { "nfs4" } else { "nfs" };
+        let is_mounted = Action::MountIs {
+            path: at.clone(),
+            file_system: file_system.into(),
+        };
+        plan.step("see the export mounted", is_mounted, None);
+        made.mount_dir = at;
+        made.file_system = file_system.into();
+    }
+}
+
+#[cfg(test)]
+mod plan_tests;
