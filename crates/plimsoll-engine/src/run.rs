@@ -109,7 +109,7 @@ fn check_options(ground: &Ground, workload: &Workload, options: &RunOptions) -> 
         return Ok(());
     }
     can_check_data(workload)?;
-    if matches!(ground, Ground::Storage { .. }) {
+    if matches!(ground, Ground::Storage { .. } | Ground::Nfs(_)) {
         return Ok(());
     }
     let name = workload.name();

@@ -14,8 +14,8 @@ use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::{
-    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, remote, search, tgt,
-    usage, watchdog,
+    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, remote,
+    search, tgt, usage, watchdog,
 };
 use crate::facts;
 

@@ -35,7 +35,16 @@ pub(crate) fn make(address: &str, name: &str, id: &str) -> Result<(), HostError>
 
 /// Removes `name` and all in it if it carries the mark of the journal `id`; fine when absent.
 pub(crate) fn remove(address: &str, name: &str, id: &str) -> Result<(), HostError> {
-    let mut place = Place::find(address, name)?;
+    let mut place = Place::find(address, name).map_err(|error| match error {
+        HostError::Io { what, source } => HostError::Io {
+            what: format!(
+                "{what} to remove {name} there (if that server is gone for good, so is what was \
+                 made on it: remove this run's journal from the state directory)"
+            ),
+            source,
+        },
+        other => other,
+    })?;
     let early = temporary(name, id);
     place.remove_tree(&early)?;
     let Some(directory) = place.look(name)? else {

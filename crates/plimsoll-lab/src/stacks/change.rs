@@ -9,6 +9,7 @@
 use plimsoll_core::plan::{Made, Plan, Step};
 
 use super::manage::journal_file;
+use super::manage::kernel_has_nfs;
 use super::site::{add_new_nodes, grown};
 use super::{Choice, Order, SiteError, SpecError, Unmet, Verb};
 use crate::host::{HostError, Hosts};
@@ -163,6 +164,7 @@ fn plan(
         choice: &choice,
         size_bytes: ask.size_bytes,
         site: &site,
+        kernel_has_nfs: kernel_has_nfs(hosts.here()),
     };
     let (steps, made) = choice.stack.change(verb, &order, record).map_err(unmet)?;
     plan.steps.extend(steps.steps);

@@ -168,7 +168,7 @@ pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Plann
         choice,
         size_bytes: options.size_bytes,
         site: &site,
-        kernel_has_nfs: host.knows_file_system("nfs") && host.find_program("mount.nfs").is_some(),
+        kernel_has_nfs: kernel_has_nfs(host),
     };
     let (steps, mut made) = choice.stack.plan(&order).map_err(unmet)?;
     let mut plan = Plan::default();
@@ -209,6 +209,11 @@ pub fn needs(choice: &Choice, place: Place) -> super::Needs {
                 ..super::Needs::default()
             }),
     }
+}
+
+/// Whether the kernel can mount NFS, and has what helps it.
+pub(super) fn kernel_has_nfs(host: &dyn Host) -> bool {
+    host.knows_file_system("nfs") && host.find_program("mount.nfs").is_some()
 }
 
 /// An identifier nobody else has: marks are made of it, and who has the mark is ended.

@@ -7,6 +7,7 @@
 use super::Asked;
 use super::device::{self, Consent};
 use super::names::{directory_name, free_name, short_name};
+use super::remote;
 use super::room::{Room, data_bytes};
 use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, doing};
@@ -22,6 +23,7 @@ use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
 use plimsoll_lab::raise::{Razed, Standing, raise, raze};
 use plimsoll_lab::stacks::{Choice, DownError};
 use plimsoll_lab::{facts, stacks};
+use plimsoll_nfs::Address;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,8 @@ pub(crate) struct Target {
     exclusive: bool,
     /// Directory the arm works in, once raised.
     pub(super) directory: Option<PathBuf>,
+    /// Where plimsoll itself is the client: the export, and the arm's directory in it.
+    remote: Option<(Address, PathBuf)>,
     facts: Option<TargetFacts>,
     /// What the stack made, if the target is one, and on which nodes.
     made: Option<(Made, Vec<Node>)>,
@@ -47,6 +51,9 @@ pub(crate) struct Target {
 impl Target {
     /// Where the engine works.
     pub(crate) fn place(&self) -> Place<'_> {
+        if let Some((address, directory)) = &self.remote {
+            return Place::Nfs { address, directory };
+        }
         match (&self.spec, &self.directory) {
             (TargetSpec::Null, _) => Place::Null,
             (TargetSpec::Nop, _) => Place::Nop,
@@ -99,6 +106,16 @@ impl Target {
             _ => PathBuf::from("/"),
         }
     }
+}
+
+/// Where a stack is measured.
+enum Root {
+    Directory(PathBuf),
+    /// By its address; `served` is the directory of this machine that is exported.
+    Export {
+        address: Address,
+        served: PathBuf,
+    },
 }
 
 /// All arms, and what has to be undone for them.
@@ -238,6 +255,12 @@ impl Arms {
                     continue;
                 }
                 TargetSpec::File(_) => check_one_file(target, asked)?,
+                TargetSpec::Nfs(address) => {
+                    remote::check(target.given.as_str(), asked)?;
+                    let found = remote::facts(address)?;
+                    places.need(&target.given, needed, found.free_bytes);
+                    continue;
+                }
                 _ => {}
             }
             let root = target.root();
@@ -300,7 +323,25 @@ impl Arms {
                 return Err(stopped());
             }
             let root = match self.targets[place].spec.clone() {
-                TargetSpec::Stack(choice) => self.stack_root(place, &choice, state)?,
+                TargetSpec::Stack(choice) => match self.stack_root(place, &choice, state)? {
+                    Root::Directory(root) => root,
+                    Root::Export { address, served } => {
+                        let name = directory_name(id, place, &self.targets[place].name);
+                        plan.steps
+                            .push(self.export_of_stack(place, address, &served, name)?);
+                        remote::check(&self.targets[place].given, asked)?;
+                        continue;
+                    }
+                },
+                TargetSpec::Nfs(address) => {
+                    let name = directory_name(id, place, &self.targets[place].name);
+                    plan.steps.push(remote::making(&address, &name));
+                    let target = &mut self.targets[place];
+                    target.description = remote::DESCRIPTION.into();
+                    target.facts = Some(remote::facts(&address)?);
+                    target.remote = Some((address, name.into()));
+                    continue;
+                }
                 TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
                 TargetSpec::Device(path) => {
                     self.find_device(place, &path)?;
@@ -350,6 +391,24 @@ impl Arms {
         target.facts = Some(device::target_facts(&found));
         self.devices.push(found.number);
         Ok(())
+    }
+
+    /// An export of a stack whose client plimsoll itself is: the arm's directory is made where it is
+    /// served from, so that it can be removed when the server is gone.
+    fn export_of_stack(
+        &mut self,
+        place: usize,
+        address: Address,
+        served: &Path,
+        name: String,
+    ) -> Result<Step, Failure> {
+        let found = remote::facts(&address)?;
+        self.devices.extend(facts::device_of(served));
+        let target = &mut self.targets[place];
+        target.facts = Some(found);
+        let step = directory_step(&served.join(&name), "make a directory")?;
+        target.remote = Some((address, name.into()));
+        Ok(step)
     }
 
     /// Room is checked again once all stacks are up: their images have taken theirs by then.
@@ -404,7 +463,7 @@ impl Arms {
         place: usize,
         choice: &Choice,
         state: &StateDir,
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<Root, Failure> {
         let name = choice.parts.to_string();
         let all = stacks::status(state, &mut self.nodes)
             .map_err(doing(Code::Failed, "read the journals of the stacks"))?;
@@ -428,9 +487,17 @@ impl Arms {
         self.targets[place]
             .description
             .clone_from(&made.description);
-        let mount_dir = PathBuf::from(&made.mount_dir);
+        let root = match &made.address {
+            None => Root::Directory(PathBuf::from(&made.mount_dir)),
+            Some(address) => Root::Export {
+                address: address
+                    .parse()
+                    .map_err(doing(Code::Failed, format!("use stack '{name}'")))?,
+                served: made.served_dir.clone().unwrap_or_default().into(),
+            },
+        };
         self.targets[place].made = Some((made, nodes));
-        Ok(mount_dir)
+        Ok(root)
     }
 
     /// Keeps others from taking the stack down while it is measured.
@@ -458,7 +525,12 @@ impl Arms {
                             .into(),
                 });
             }
-            if direct && target.direct_align_bytes() == 0 {
+            if target.remote.is_some() {
+                notes.push(Warning {
+                    about: target.name.clone(),
+                    text: remote::NOTE.into(),
+                });
+            } else if direct && target.direct_align_bytes() == 0 {
                 notes.push(Warning {
                     about: target.name.clone(),
                     text: "direct I/O does not work here: this machine's page cache takes part"
@@ -566,6 +638,7 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
         description: description.into(),
         exclusive: true,
         directory: None,
+        remote: None,
         facts: None,
         made: None,
     }

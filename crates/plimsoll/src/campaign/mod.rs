@@ -9,6 +9,7 @@ mod device;
 mod names;
 mod programs;
 mod proof;
+mod remote;
 mod room;
 mod scale;
 mod trial;

@@ -4,7 +4,9 @@
 /// The last part of a path where no other target has the same, else all of it.
 pub(super) fn short_name(text: &str, given: &[String]) -> String {
     let last = |text: &str| {
-        let trimmed = text.trim_end_matches('/');
+        // Behind the question mark of an address stands how, not where.
+        let path = text.split_once('?').filter(|_| text.contains("://"));
+        let trimmed = path.map_or(text, |(path, _)| path).trim_end_matches('/');
         trimmed.rsplit('/').next().unwrap_or(trimmed).to_owned()
     };
     let short = last(text);

@@ -5,7 +5,7 @@ use super::arms::stopped;
 use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
 use plimsoll_core::event::Warning;
-use plimsoll_engine::{Fault, VerifyOptions, VerifyReport};
+use plimsoll_engine::{Fault, Place, VerifyOptions, VerifyReport};
 use plimsoll_lab::host::Hosts as _;
 use plimsoll_lab::proofs::{self, Depth, Outcome, Proved};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,23 +29,28 @@ pub(crate) fn prove(
 ) -> Result<Vec<(String, Vec<Proved>)>, Failure> {
     let mut all = Vec::new();
     for (name, target) in arms.probed() {
-        let Some(directory) = &target.directory else {
-            continue;
-        };
         let options = VerifyOptions {
             bytes: VERIFY_BYTES,
             operations: OPERATIONS,
             depth: DEPTH,
             seed: settings.seed.derive(&format!("verify {id} {name}"), 0),
         };
-        let align = target.direct_align_bytes();
-        let report = plimsoll_engine::verify(directory, align, &options, stop)
-            .map_err(failed(Code::Failed))?;
+        let verified = match target.place() {
+            Place::Directory { path, direct_align } => {
+                plimsoll_engine::verify(path, direct_align, &options, stop)
+            }
+            Place::Nfs { address, directory } => {
+                plimsoll_engine::verify_export(address, directory, &options, stop)
+            }
+            _ => continue,
+        };
+        let report = verified.map_err(failed(Code::Failed))?;
         if stop.load(Ordering::Relaxed) {
             return Err(stopped());
         }
         judge(name, &report)?;
-        let Some((made, nodes)) = target.made() else {
+        // The other proofs are seen through a mounted directory.
+        let (Some((made, nodes)), Some(directory)) = (target.made(), &target.directory) else {
             continue;
         };
         let mut reached = crate::cli::nodes();

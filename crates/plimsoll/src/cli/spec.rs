@@ -8,6 +8,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, package_of};
 use plimsoll_lab::stacks::{self, Choice};
+use plimsoll_nfs::Address;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -222,6 +223,8 @@ pub(crate) enum TargetSpec {
     File(PathBuf),
     /// A block device. Whether it may be destroyed is asked later.
     Device(PathBuf),
+    /// An export of an NFS server that plimsoll speaks with itself.
+    Nfs(Address),
     /// A stack.
     Stack(Box<Choice>),
     /// Nothing: measures plimsoll itself.
@@ -233,14 +236,17 @@ pub(crate) enum TargetSpec {
 }
 
 impl TargetSpec {
-    /// Reads a directory, a file that does not exist yet, a block device, the name of a stack,
-    /// `null` or `sim`.
+    /// Reads a directory, a file that does not exist yet, a block device, the address of an NFS
+    /// export, the name of a stack, `null` or `sim`.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         match text {
             "null" => return Ok(TargetSpec::Null),
             // Not in the help: only a measurement of the program itself wants it.
             "nop" => return Ok(TargetSpec::Nop),
             "sim" => return Ok(TargetSpec::Sim),
+            address if Address::is_meant(address) => {
+                return address.parse().map(TargetSpec::Nfs).map_err(Failure::usage);
+            }
             name if is_stack(name) => {
                 let choice = Choice::parse(name).map_err(Failure::usage)?;
                 return Ok(TargetSpec::Stack(Box::new(choice)));
@@ -260,7 +266,7 @@ impl TargetSpec {
                 Ok(TargetSpec::File(path))
             }
             Err(error) => Err(Failure::usage(format!("use target '{text}': {error}"))
-                .hint(format!("a target is a directory, a new file (written as ./name), a block device, or one of the stacks: {}", stacks::names()))),
+                .hint(format!("a target is a directory, a new file (written as ./name), a block device, an NFS export (nfs://host/export), or one of the stacks: {}", stacks::names()))),
         }
     }
 }

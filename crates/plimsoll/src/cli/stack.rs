@@ -170,12 +170,13 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
         if !args.json {
             super::print(&format!(
                 "{name} is up at {}\n  {}",
-                up.mount_dir().display(),
+                up.made.place(),
                 up.made.description
             ));
         }
         came_up
-            .push(serde_json::json!({ "name": up.name, "mount_dir": up.mount_dir(), "id": up.id }));
+            .push(serde_json::json!({ "name": up.name, "mount_dir": up.mount_dir(), "address": up.made.address,
+                "id": up.id }));
     }
     if args.json {
         super::print_json(&serde_json::json!({ "up": came_up }));

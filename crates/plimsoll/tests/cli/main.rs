@@ -6,5 +6,6 @@ mod campaign;
 mod classics;
 mod devices;
 mod exchange;
+mod nfs;
 mod support;
 mod verify_data;

@@ -93,6 +93,7 @@ impl Stack for Iscsi {
             ),
             servers: node::servers(&nodes),
             proofs: vec![nodes[0].flushes()],
+            ..Made::default()
         };
         Ok((plan, made))
     }

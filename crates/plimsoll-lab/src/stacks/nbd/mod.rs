@@ -113,6 +113,7 @@ impl Stack for NbdDisk {
             ),
             servers: node::servers(&nodes),
             proofs: vec![nodes[0].flushes()],
+            ..Made::default()
         };
         Ok((plan, made))
     }

@@ -126,10 +126,6 @@ impl Stack for Nfs {
                 node: server.name.clone(),
                 marks,
             }],
-            proofs: vec![Proof::Flushes {
-                node: server.name.clone(),
-                dir: layout.exported(),
-            }],
             ..Made::default()
         };
         let version = order.settings().text("version");
@@ -139,6 +135,10 @@ impl Stack for Nfs {
                 made.description = format!("{}; plimsoll is the client", self.about());
             }
             Client::Kernel => {
+                made.proofs = vec![Proof::Flushes {
+                    node: server.name.clone(),
+                    dir: layout.exported(),
+                }];
                 layout.add_mount(&mut plan, version, &mut made);
                 made.description = format!("{}; the kernel is the client", self.about());
             }

@@ -128,6 +128,7 @@ impl Raid {
             ),
             servers: node::servers(nodes),
             proofs,
+            ..Made::default()
         }
     }
 

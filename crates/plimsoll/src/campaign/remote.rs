@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Exports of NFS servers as targets: plimsoll itself is the client.
+
+use super::Asked;
+use crate::failure::{Code, Failure, doing};
+use plimsoll_core::plan::{Action, HERE, Step};
+use plimsoll_core::target::TargetFacts;
+use plimsoll_core::workload::Workload;
+use plimsoll_nfs::{Address, Share};
+
+/// What reports say of such a target.
+pub(super) const DESCRIPTION: &str = "an NFS export; plimsoll is the client";
+
+/// What a reader should know before any number.
+pub(super) const NOTE: &str = "plimsoll itself is the NFS client here: there is no page cache and no \
+     direct I/O on this machine; do not compare it with an export that a kernel mounts";
+
+/// Refuses what needs a mounted directory.
+pub(super) fn check(given: &str, asked: &[Asked]) -> Result<(), Failure> {
+    let is_program = |one: &&Asked| matches!(one.workload, Workload::Commands(_));
+    match asked.iter().find(is_program) {
+        None => Ok(()),
+        Some(one) => Err(Failure::usage(format!(
+            "run {} on {given}: a program needs a mounted directory, and here plimsoll is the client",
+            one.workload.name()
+        ))),
+    }
+}
+
+/// What is known of an export. It is mounted for it, and nothing is changed.
+pub(super) fn facts(address: &Address) -> Result<TargetFacts, Failure> {
+    let look = || doing(Code::Failed, format!("use target '{address}'"));
+    let share = Share::mount(address).map_err(look())?;
+    let room = share.room().map_err(look())?;
+    let limits = share.limits();
+    let writes = if address.sync { "sync" } else { "async" };
+    Ok(TargetFacts {
+        path: address.export.clone(),
+        mount_point: address.to_string(),
+        mount_source: format!("{}:{}", address.host, address.export),
+        file_system: "nfs3 (plimsoll)".into(),
+        mount_options: format!(
+            "vers=3,proto=tcp,rsize={},wsize={},{writes},no cache",
+            limits.read_bytes, limits.write_bytes
+        ),
+        device: address.to_string(),
+        size_bytes: room.size_bytes,
+        free_bytes: room.free_bytes,
+        direct_align_bytes: 0,
+    })
+}
+
+/// The step that makes the arm's directory.
+pub(super) fn making(address: &Address, name: &str) -> Step {
+    let (address, name) = (address.to_string(), name.to_owned());
+    Step {
+        why: "make a directory on the export".into(),
+        node: HERE.into(),
+        apply: Action::MakeRemoteDir {
+            address: address.clone(),
+            name: name.clone(),
+        },
+        undo: Some(Action::RemoveRemoteDir { address, name }),
+        back: None,
+    }
+}
