@@ -118,7 +118,7 @@ pub fn package_of(program: &str) -> &'static str {
         "cc" | "gcc" => "gcc",
         "tar" => "tar",
         "debootstrap" => "debootstrap",
-        "chroot" | "cp" | "sync" => "coreutils",
+        "chroot" | "cp" | "sync" | "timeout" => "coreutils",
         "dpkg-source" => "dpkg-dev",
         _ => "the package that brings it",
     }

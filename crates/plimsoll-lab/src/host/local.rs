@@ -30,12 +30,14 @@ const ALLOWED: [&str; 15] = [
     "mkfs.xfs",
     "mount",
     "nbdfuse",
+    "nbdinfo",
     "nbdkit",
     watchdog::PROGRAM,
     "qemu-storage-daemon",
     "rpcbind",
     "tgtadm",
     "tgtd",
+    "timeout",
 ];
 
 /// How long a command may take: making a file system of a terabyte over a slow chain is far
@@ -191,6 +193,10 @@ impl LocalHost {
             |args: &[Arg]| matches!(args, [Arg::Text(t)] if t == watchdog::SUBCOMMAND);
         if cmd.program == watchdog::PROGRAM && !is_watchdog(&cmd.args) {
             return refuse("plans start the watchdog of plimsoll, and nothing else of it".into());
+        }
+        let starts_nbdkit = |args: &[Arg]| matches!(args, [Arg::Text(zero), Arg::Text(t), ..] if zero == "0" && t == "nbdkit");
+        if cmd.program == "timeout" && !is_trusted && !starts_nbdkit(&cmd.args) {
+            return refuse("plans start nbdkit with it, and nothing else".into());
         }
         let names_device = |arg: &Arg| matches!(arg, Arg::Text(t) if t.starts_with("/dev/"));
         if cmd.program.starts_with("mkfs") && cmd.args.iter().any(names_device) {

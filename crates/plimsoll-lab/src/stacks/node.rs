@@ -25,6 +25,7 @@ pub(super) fn needs(transport: &Transport, programs: &[&'static str]) -> Needs {
     let chain = [
         "qemu-storage-daemon",
         "nbdfuse",
+        "nbdinfo",
         "losetup",
         "mount",
         "umount",
@@ -48,7 +49,7 @@ pub(super) fn needs(transport: &Transport, programs: &[&'static str]) -> Needs {
 pub(super) fn server_needs(transport: &Transport) -> Needs {
     let programs = match transport {
         Transport::Iscsi(_) => &["tgtd", "tgtadm"][..],
-        Transport::Nbd(_) => &["nbdkit"],
+        Transport::Nbd(_) => &["nbdkit", "timeout"],
     };
     Needs {
         programs: programs
@@ -283,7 +284,7 @@ impl Node<'_> {
 
     /// What said that the daemons before were ready must not say it of the next.
     pub(super) fn add_forgetting(&self, plan: &mut Plan) {
-        for (name, suffix) in [("qsd", ".pid"), ("watch", ".ready")] {
+        for (name, suffix) in [("nbd", ".sock"), ("watch", ".ready")] {
             let path = self.path(name, suffix);
             plan.step("forget an old client", Action::RemoveFile(path), None);
         }
@@ -333,6 +334,11 @@ impl Node<'_> {
         self.start(plan, (HERE, self.dir), (why, name), cmd, ready);
     }
 
+    /// Where the client gives the disk on.
+    fn uri(&self) -> String {
+        format!("nbd+unix:///lun?socket={}", self.path("nbd", ".sock"))
+    }
+
     fn add_server(&self, plan: &mut Plan) {
         match self.transport {
             Transport::Iscsi(settings) => settings.add_target(self, plan),
@@ -350,19 +356,17 @@ impl Node<'_> {
             self.path("nbd", ".sock")
         );
         let export = "type=nbd,id=nbd,node-name=lun,name=lun,writable=on";
-        // Written when all options have been carried out: the socket exists a moment earlier.
-        let pid_file = self.path("qsd", ".pid");
         let mut args = objects;
         for (option, value) in [
             ("--blockdev", &*disk),
             ("--nbd-server", &*server),
             ("--export", export),
-            ("--pidfile", &*pid_file),
         ] {
             args.extend([option.into(), value.into()]);
         }
         let cmd = Cmd::new("qemu-storage-daemon", args);
-        let ready = Ready::Exists(pid_file.clone());
+        // The socket exists before anybody answers at it, and after a kill.
+        let ready = Ready::Succeeds(Cmd::new("nbdinfo", ["--size", &self.uri()]));
         self.start_here(plan, "connect the client", "qsd", cmd, ready);
         if let Transport::Iscsi(settings) = self.transport {
             settings.add_watchdog(self, plan);
@@ -371,7 +375,7 @@ impl Node<'_> {
 
     fn add_loop(&self, plan: &mut Plan) {
         let file = self.device_file();
-        let uri = format!("nbd+unix:///lun?socket={}", self.path("nbd", ".sock"));
+        let uri = self.uri();
         let ready = Ready::Size {
             path: file.clone(),
             bytes: self.size_bytes,

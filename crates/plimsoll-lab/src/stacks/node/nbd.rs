@@ -83,7 +83,11 @@ impl Nbd {
     /// Adds the server.
     pub(super) fn add_server(&self, node: &Node<'_>, plan: &mut Plan) {
         // In the foreground and never as a daemon: it is found by its mark.
-        let mut args: Vec<Arg> = vec!["--foreground".into(), "--ipaddr".into()];
+        // nbdkit asks the kernel to be ended with whoever started it, and we end at once: so it is
+        // started by a program that waits for it, with no limit on the time.
+        let mut args: Vec<Arg> = ["0", "nbdkit", "--foreground", "--ipaddr"]
+            .map(Arg::from)
+            .into();
         args.push(node.server.address.as_str().into());
         for word in ["--port", &node.server.first_port.to_string()] {
             args.push(word.into());
@@ -104,7 +108,7 @@ impl Nbd {
         // What was read or written leaves the page cache at once: else that is measured.
         args.push("cache=none".into());
         self.add_values(node, &mut args);
-        node.start_server(plan, "start the NBD server", Cmd::new("nbdkit", args));
+        node.start_server(plan, "start the NBD server", Cmd::new("timeout", args));
     }
 
     fn add_values(&self, node: &Node<'_>, args: &mut Vec<Arg>) {
