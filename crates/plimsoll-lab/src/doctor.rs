@@ -153,7 +153,7 @@ fn needs_of_all() -> Vec<(&'static str, Needs)> {
     let one = |stack: &&'static dyn stacks::Stack| {
         let choice = Choice::parse(stack.name()).ok()?;
         let shape = stack.shape(&choice).ok()?;
-        Some((stack.name(), stacks::manage::needs(&choice, shape.place)))
+        Some((stack.name(), stacks::manage::needs(&choice, &shape.place)))
     };
     stacks::ALL.iter().filter_map(one).collect()
 }

@@ -201,7 +201,7 @@ fn all_steps<'a>(
 fn one_step(journal: &mut Journal, hosts: &mut dyn Hosts, step: &Step) -> Result<(), StepError> {
     let n = journal.intend(step)?;
     let host = hosts.on(&step.node)?;
-    host.carry_out(&journal.record().header.id, &step.apply)?;
+    host.apply(&journal.record().header.id, step)?;
     journal.done(n)?;
     Ok(())
 }
@@ -254,9 +254,7 @@ fn one_pass(
     let steps = steps.into_iter();
     actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
     for (n, node, action) in actions {
-        let done = hosts
-            .on(&node)
-            .and_then(|host| host.carry_out(&id, &action));
+        let done = hosts.on(&node).and_then(|host| host.undo(&id, &action));
         match done {
             Ok(()) => {
                 if let Some(n) = n {

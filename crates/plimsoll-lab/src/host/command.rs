@@ -128,6 +128,18 @@ impl Ready<'_> {
             .spawn()
     }
 
+    /// Starts it with pipes to its input and from its output, in a group of its own: Ctrl-C at the
+    /// terminal must not end it before what it is for is undone.
+    pub(crate) fn spawn_piped(&self, errors: &File) -> std::io::Result<Child> {
+        self.command(self.program)
+            .args(&self.args)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors.try_clone()?)
+            .spawn()
+    }
+
     /// Runs to the end; gives what it wrote (both streams together).
     pub(crate) fn run(&self, limit: Duration, clock: &dyn Clock) -> Result<String, HostError> {
         let failed = |source| HostError::Io {
@@ -191,7 +203,7 @@ pub(crate) fn memory_file() -> std::io::Result<File> {
     Ok(File::from(file))
 }
 
-fn wait(
+pub(crate) fn wait(
     child: &mut Child,
     limit: Duration,
     clock: &dyn Clock,
@@ -212,7 +224,7 @@ fn wait(
 }
 
 /// Kills the group of a command that took too long, and gives it a moment to go.
-fn end_group(child: &mut Child, clock: &dyn Clock) {
+pub(crate) fn end_group(child: &mut Child, clock: &dyn Clock) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
     }

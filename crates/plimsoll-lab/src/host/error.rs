@@ -45,6 +45,14 @@ pub enum HostError {
         /// The last lines it wrote.
         output: String,
     },
+    /// Another machine could not do it.
+    #[error("on node {node}: {what}")]
+    OnNode {
+        /// The node.
+        node: String,
+        /// What went wrong there, with what to do.
+        what: String,
+    },
     /// We will not do this.
     #[error("refused to {what}: {why}")]
     Refused {

@@ -90,11 +90,19 @@ impl LocalHost {
     #[must_use]
     pub fn in_namespace(&self, name: &str) -> Self {
         LocalHost {
+            namespace: Some(name.into()),
+            ..self.copy()
+        }
+    }
+
+    /// The same machine once more.
+    pub(super) fn copy(&self) -> Self {
+        LocalHost {
             search: self.search.clone(),
             clock: Box::new(SystemClock::new()),
             allowed: self.allowed.clone(),
             trusted: self.trusted.clone(),
-            namespace: Some(name.into()),
+            namespace: self.namespace.clone(),
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hosts: what carries out an [`Action`].
+//! Hosts: what carries out an [`Action`]. This machine, others through [`agent`].
 //!
 //! Invariants: this is the only module that starts processes, ends them or pauses. Every process
 //! carries our mark in its environment, so it is found again without any note of its number.
@@ -7,6 +7,7 @@
 //! directory, a twin beside a file) is never removed.
 //! What is to be done, and in which order, is not decided here.
 
+pub mod agent;
 mod clock;
 mod command;
 mod dirs;
@@ -38,7 +39,7 @@ pub use processes::{Owner, is_alive};
 pub use timed::{Job, Timed};
 pub use usage::Usage;
 
-use plimsoll_core::plan::Action;
+use plimsoll_core::plan::{Action, Step};
 use plimsoll_core::target::TargetFacts;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,24 @@ pub trait Host {
     /// # Errors
     /// When it could not be done, with the object and what to do about it.
     fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError>;
+
+    /// Carries out a step that its journal holds already. A host with a journal of its own notes it
+    /// there, too, before it begins.
+    ///
+    /// # Errors
+    /// As [`Host::carry_out`].
+    fn apply(&mut self, id: &str, step: &Step) -> Result<(), HostError> {
+        self.carry_out(id, &step.apply)
+    }
+
+    /// Undoes: carries the action out, and a host with a journal of its own strikes the steps that
+    /// are undone by it.
+    ///
+    /// # Errors
+    /// As [`Host::carry_out`].
+    fn undo(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+        self.carry_out(id, action)
+    }
 
     /// Numbers of the living processes that carry exactly this mark.
     fn marked(&self, mark: &str) -> Vec<u32>;

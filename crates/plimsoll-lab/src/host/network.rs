@@ -7,6 +7,7 @@
 //! no rule of a firewall, no forwarding.
 
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
@@ -115,6 +116,16 @@ fn mark(id: &str, name: &str) -> String {
 
 fn ip(host: &LocalHost, id: &str, args: &[&str]) -> Result<(), HostError> {
     host.helper_of(id, "ip", args, LIMIT).map(|_| ())
+}
+
+/// The address by which a machine of this address is reached from here, found without sending
+/// anything; `None` when there is no way to it, or its name is not known.
+#[must_use]
+pub(crate) fn address_towards(address: &str) -> Option<String> {
+    // Connecting a datagram socket chooses a route and sends nothing; any port does.
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect((address, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip().to_string())
 }
 
 /// Third numbers of the networks `10.92.N.0/24` that some interface or route of this machine has.

@@ -3,9 +3,16 @@
 
 use plimsoll_core::plan::{HERE, Node, Reach};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
 
+use super::agent::{AgentHost, Program, Uploaded};
 use super::error::HostError;
 use super::{FakeHost, Host, LocalHost};
+
+/// How long a node that could not be reached is not tried again: undoing asks for it once for each
+/// step, and each attempt may take as long as ssh waits.
+const RETRY: Duration = Duration::from_secs(30);
 
 /// Finds the host of a node.
 pub trait Hosts {
@@ -26,11 +33,32 @@ pub trait Hosts {
 }
 
 /// This machine, and nodes that are reached from it.
-#[derive(Debug)]
 pub struct Nodes {
     here: LocalHost,
-    known: BTreeMap<String, Reach>,
-    reached: BTreeMap<String, LocalHost>,
+    known: BTreeMap<String, Node>,
+    reached: BTreeMap<String, Reached>,
+    /// This program, as it is copied to nodes; looked at when the first one is reached.
+    program: Option<Program>,
+    copied: fn(&str, Uploaded),
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Nodes");
+        shown.field("here", &self.here).field("known", &self.known);
+        shown
+            .field("reached", &self.reached)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of the attempt to reach a node.
+#[derive(Debug)]
+enum Reached {
+    Local(LocalHost),
+    Agent(Box<AgentHost>),
+    /// Not reached, for this reason, at this time.
+    Not(String, Duration),
 }
 
 impl Nodes {
@@ -41,6 +69,59 @@ impl Nodes {
             here,
             known: BTreeMap::new(),
             reached: BTreeMap::new(),
+            program: None,
+            copied: |_, _| {},
+        }
+    }
+
+    /// The same, telling `copied` of every copy of this program that was made on a node.
+    #[must_use]
+    pub fn telling(mut self, copied: fn(&str, Uploaded)) -> Self {
+        self.copied = copied;
+        self
+    }
+
+    /// The same, copying this program to nodes instead of the one that runs.
+    #[must_use]
+    pub fn copying(mut self, program: Program) -> Self {
+        self.program = Some(program);
+        self
+    }
+
+    /// Reaches a node, unless that failed a moment ago.
+    fn reach(&mut self, name: &str) -> Result<Reached, HostError> {
+        let Some(node) = self.known.get(name) else {
+            return Err(HostError::State(format!(
+                "nobody said how node {name} is reached"
+            )));
+        };
+        match &node.reach {
+            Reach::Here => Ok(Reached::Local(self.here.copy())),
+            Reach::Namespace(namespace) => Ok(Reached::Local(self.here.in_namespace(namespace))),
+            Reach::Agent(_) => {
+                let program = match self.program.take() {
+                    Some(program) => program,
+                    None => Program::this()?,
+                };
+                let connected = AgentHost::connect(node, &self.here.search, &program);
+                self.program = Some(program);
+                let host = connected?;
+                if let Some(uploaded) = host.uploaded() {
+                    (self.copied)(name, uploaded);
+                }
+                Ok(Reached::Agent(Box::new(host)))
+            }
+        }
+    }
+
+    /// Whether what is known of a node still holds: a connection may have been lost, and a failure
+    /// is not for ever.
+    fn is_settled(&self, name: &str) -> bool {
+        match self.reached.get(name) {
+            None => false,
+            Some(Reached::Local(_)) => true,
+            Some(Reached::Agent(host)) => host.check().is_ok(),
+            Some(Reached::Not(_, at)) => self.here.clock.now().saturating_sub(*at) < RETRY,
         }
     }
 
@@ -56,30 +137,27 @@ impl Hosts for Nodes {
         if node == HERE {
             return Ok(&mut self.here);
         }
-        if !self.reached.contains_key(node) {
-            let host = match self.known.get(node) {
-                Some(Reach::Here) => return Ok(&mut self.here),
-                Some(Reach::Namespace(name)) => self.here.in_namespace(name),
-                Some(Reach::Agent(_)) => {
-                    return Err(HostError::State(format!(
-                        "node {node} is another machine, which cannot be reached yet"
-                    )));
-                }
-                None => {
-                    return Err(HostError::State(format!(
-                        "nobody said how node {node} is reached"
-                    )));
-                }
+        if !self.is_settled(node) {
+            let reached = match self.reach(node) {
+                Ok(reached) => reached,
+                Err(error) => Reached::Not(error.to_string(), self.here.clock.now()),
             };
-            self.reached.insert(node.into(), host);
+            self.reached.insert(node.into(), reached);
         }
-        Ok(self.reached.get_mut(node).expect("it was just put there"))
+        match self.reached.get_mut(node).expect("it was just put there") {
+            Reached::Local(host) => Ok(host),
+            Reached::Agent(host) => Ok(&mut **host),
+            Reached::Not(why, _) => Err(HostError::State(why.clone())),
+        }
     }
 
     fn meet(&mut self, nodes: &[Node]) {
         for node in nodes {
-            let known = self.known.insert(node.name.clone(), node.reach.clone());
-            if known.is_some_and(|reach| reach != node.reach) {
+            let known = self.known.insert(node.name.clone(), node.clone());
+            // Another machine of the same name, or another directory, which is where its agent is.
+            let is_same =
+                |known: Node| (known.reach, known.dir) == (node.reach.clone(), node.dir.clone());
+            if !known.is_none_or(is_same) {
                 self.reached.remove(&node.name);
             }
         }
@@ -87,8 +165,11 @@ impl Hosts for Nodes {
 
     fn trust(&mut self, id: &str, programs: &[String]) {
         self.here.trust_programs(id, programs);
-        for host in self.reached.values_mut() {
-            host.trust_programs(id, programs);
+        // Other machines run what every plan may name, and nothing that a file of this one names.
+        for reached in self.reached.values_mut() {
+            if let Reached::Local(host) = reached {
+                host.trust_programs(id, programs);
+            }
         }
     }
 

@@ -38,6 +38,8 @@ pub enum Kind {
     Stack(String),
     /// A run of this name, which is worth nothing without the program that runs it.
     Run(String),
+    /// What a node does of the undertaking with this identifier, which is another machine's.
+    Part(String),
 }
 
 impl Kind {
@@ -46,6 +48,7 @@ impl Kind {
         match self {
             Kind::Stack(name) => format!("stack-{}.jsonl", file_name_of(name)),
             Kind::Run(name) => format!("run-{name}.jsonl"),
+            Kind::Part(id) => format!("part-{id}.jsonl"),
         }
     }
 }
@@ -55,6 +58,7 @@ impl fmt::Display for Kind {
         match self {
             Kind::Stack(name) => write!(f, "stack '{name}'"),
             Kind::Run(name) => write!(f, "run '{name}'"),
+            Kind::Part(id) => write!(f, "this node's part of '{id}'"),
         }
     }
 }
@@ -161,6 +165,35 @@ impl Journal {
         if record.at_work() {
             return Err(in_use(Some(record.worker().pid)));
         }
+        Journal::at_end(file, path, record, whole)
+    }
+
+    /// Opens a journal to go on with it, whoever began it: for a node's part of an undertaking, whose
+    /// owner is on another machine and may have been connected anew. The lock is waited for.
+    pub(crate) fn resume(
+        path: &Path,
+        clock: &dyn Clock,
+        patience: Duration,
+    ) -> Result<Journal, JournalError> {
+        let (mut file, early) = open_file(path)?;
+        if !lock::exclusive(&file, clock, patience) {
+            return Err(JournalError::InUse {
+                kind: early.header.kind,
+                path: path.into(),
+                pid: lock::holder(path),
+            });
+        }
+        let (record, whole) = read_locked(&mut file, path)?;
+        Journal::at_end(file, path, record, whole)
+    }
+
+    /// A locked journal, its file ready for another line.
+    fn at_end(
+        mut file: File,
+        path: &Path,
+        record: Record,
+        whole: u64,
+    ) -> Result<Journal, JournalError> {
         // What follows must not be glued to a torn line.
         file.set_len(whole)
             .map_err(JournalError::io("repair", path))?;

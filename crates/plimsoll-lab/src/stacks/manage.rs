@@ -4,7 +4,7 @@
 //! Invariant: everything that can be known to be missing is said before anything is changed.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Ask, Made, Node, Plan};
+use plimsoll_core::plan::{Action, Ask, Made, Node, Plan, Site};
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -129,37 +129,39 @@ pub struct Planned {
     pub made: Made,
 }
 
-/// The plan of a stack with the facts of this machine, with the base directory made absolute;
-/// nothing is changed, and what is up already does not matter.
+/// The plan of a stack with the facts of its machines, with the base directory made absolute;
+/// nothing is changed (other machines are looked at by their agents), and what is up already does
+/// not matter.
 ///
 /// # Errors
 /// When it cannot be made here.
-pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Planned, UpError> {
+pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result<Planned, UpError> {
     let name = choice.parts.to_string();
     let unmet = |unmet| UpError::Unmet {
         name: name.clone(),
         unmet,
     };
     let shape = choice.stack.shape(choice).map_err(unmet)?;
-    let place = options.place.unwrap_or(shape.place);
-    needs(choice, place).check(host).map_err(unmet)?;
+    let place = options.place.as_ref().unwrap_or(&shape.place);
+    let here = hosts.here();
+    needs(choice, place).check(here).map_err(unmet)?;
     let programs = choice
         .own
         .as_ref()
         .map_or_else(Vec::new, |own| own.programs());
     let absent = programs
         .iter()
-        .filter(|name| host.find_program(name).is_none());
+        .filter(|name| here.find_program(name).is_none());
     let absent: Vec<String> = absent.map(|name| format!("{name} is missing")).collect();
     if !absent.is_empty() {
         return Err(unmet(Unmet(absent)));
     }
-    let id = new_id(choice.stack.name(), host);
+    let id = new_id(choice.stack.name(), here);
     let options = Options {
         base_dir: resolved(&options.base_dir)?,
         ..options.clone()
     };
-    let site = site(place, &shape, &options, &id, host).map_err(|error| match error {
+    let site = site(place, choice, &shape, &options, &id, hosts).map_err(|error| match error {
         SiteError::Unmet(missing) => unmet(missing),
         SiteError::Host(error) => UpError::Base(error),
     })?;
@@ -178,6 +180,7 @@ pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Plann
         let added = layer.add(&mut plan, &mut made, &order, settings);
         added.map_err(unmet)?;
     }
+    check_uses_machines(place, &site, &plan).map_err(unmet)?;
     let ask = Ask {
         parts: choice.parts.clone(),
         size_bytes: options.size_bytes,
@@ -192,9 +195,25 @@ pub fn plan(choice: &Choice, options: &Options, host: &dyn Host) -> Result<Plann
     })
 }
 
+/// A stack whose servers can only be processes of this machine must not pass for one that is spread
+/// over others.
+fn check_uses_machines(place: &Place, site: &Site, plan: &Plan) -> Result<(), Unmet> {
+    let Place::Inventory(inventory) = place else {
+        return Ok(());
+    };
+    let idle = |node: &&Node| !plan.steps.iter().any(|step| step.node == node.name);
+    match site.servers.iter().find(idle) {
+        None => Ok(()),
+        Some(node) => Err(Unmet(vec![format!(
+            "it has its servers on this machine and does nothing on node {} of {}; leave out --on",
+            node.name, inventory.file
+        )])),
+    }
+}
+
 /// What must be on this machine for a stack in this place.
 #[must_use]
-pub fn needs(choice: &Choice, place: Place) -> super::Needs {
+pub fn needs(choice: &Choice, place: &Place) -> super::Needs {
     let mut needs = choice.stack.needs(choice);
     for (layer, settings) in &choice.layers {
         needs = needs.and(layer.needs(settings));
@@ -208,6 +227,8 @@ pub fn needs(choice: &Choice, place: Place) -> super::Needs {
                 root: true,
                 ..super::Needs::default()
             }),
+        // What its servers need is looked for on them.
+        Place::Inventory(_) => needs,
     }
 }
 
@@ -244,7 +265,7 @@ pub fn up(
 ) -> Result<Up, UpError> {
     let name = choice.parts.to_string();
     check_not_up(&name, state)?;
-    let planned = plan(choice, options, hosts.here())?;
+    let planned = plan(choice, options, hosts)?;
     let nodes = planned.ask.site.servers.clone();
     let header = Header {
         format: FormatVersion::JOURNAL,
@@ -400,6 +421,8 @@ pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
             Err(error) => problems.push(error.to_string()),
         }
     }
+    // A node that cannot be reached says so once for each step.
+    problems.dedup();
     problems
 }
 

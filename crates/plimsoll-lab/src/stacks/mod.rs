@@ -7,6 +7,7 @@
 //! stack is brought up and down, with all checks before it, is in [`manage`].
 
 pub mod change;
+mod inventory;
 pub mod iscsi;
 pub mod local;
 pub mod manage;
@@ -22,6 +23,7 @@ pub(crate) mod snapshot;
 mod spec;
 
 pub use change::{ChangeError, Moment, change};
+pub use inventory::{Inventory, Machine};
 pub use manage::{DownError, Status, Up, UpError, down, hold, status, up};
 pub use needs::Needs;
 pub use site::{Place, SiteError};
@@ -109,7 +111,7 @@ impl Options {
 }
 
 /// How many nodes and ports a stack takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     /// Servers.
     pub servers: u16,

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_missing_program_or_module_is_named_with_its_package() {
         let choice = Choice::parse("iscsi").unwrap();
-        let needs = crate::stacks::manage::needs(&choice, crate::stacks::Place::Here);
+        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::Place::Here);
         needs.check(&FakeHost::new()).unwrap();
         for (name, package) in [("tgtd", "tgt"), ("block-iscsi.so", "qemu-block-extra")] {
             let mut host = FakeHost::new();

@@ -6,20 +6,22 @@
 use plimsoll_core::plan::{Action, HERE, Node, Plan, Reach, Site};
 use std::path::Path;
 
-use super::{Options, Shape, Unmet};
-use crate::host::{Host, HostError, network};
+use super::{Choice, Inventory, Options, Shape, Unmet};
+use crate::host::{Host, HostError, Hosts, network};
 
 /// What gives the nodes of a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// All servers are processes of this machine, on ports of its loopback address.
     Here,
     /// Each server has a namespace of this machine's network, with an address of its own.
     Namespaces,
+    /// Each server is a machine of the user.
+    Inventory(Box<Inventory>),
 }
 
 impl Place {
-    /// The place of this name.
+    /// The place of this name; other machines have none.
     #[must_use]
     pub fn named(name: &str) -> Option<Place> {
         match name {
@@ -38,12 +40,14 @@ const CLIENT_NUMBER: u16 = 254;
 
 /// The nodes for a stack of this shape.
 pub(super) fn site(
-    place: Place,
+    place: &Place,
+    choice: &Choice,
     shape: &Shape,
     options: &Options,
     id: &str,
-    host: &dyn Host,
+    hosts: &mut dyn Hosts,
 ) -> Result<Site, SiteError> {
+    let host = hosts.here();
     if shape.servers > SERVERS_MAX {
         let text = format!("{} servers are more than {SERVERS_MAX}", shape.servers);
         return Err(Unmet(vec![text]).into());
@@ -76,6 +80,16 @@ pub(super) fn site(
             }
         }
         Place::Namespaces => namespaces(shape, id, &here)?,
+        Place::Inventory(inventory) => {
+            let servers = inventory.servers(choice, shape, options, hosts)?;
+            Site {
+                client: Node {
+                    address: inventory.client_address(&servers)?,
+                    ..here
+                },
+                servers,
+            }
+        }
     })
 }
 

@@ -15,7 +15,7 @@ use crate::host::FakeHost;
 pub(crate) fn planned(text: &str) -> Planned {
     let choice = Choice::parse(text).unwrap();
     let options = Options::new("/var/lib/plimsoll/stacks".into());
-    plan(&choice, &options, &FakeHost::new()).unwrap()
+    plan(&choice, &options, &mut FakeHost::new()).unwrap()
 }
 
 /// Compares the plan of a stack with `file` in the folder of its recipe, or of its last layer's.

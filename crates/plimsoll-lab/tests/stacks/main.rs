@@ -183,8 +183,8 @@ fn a_port_in_use_is_passed_over() {
     let state = StateDir::new(place.path());
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (options, host) = (options(&state, port), host());
-    let planned = stacks::manage::plan(&choice("iscsi"), &options, &host).unwrap();
+    let (options, mut host) = (options(&state, port), host());
+    let planned = stacks::manage::plan(&choice("iscsi"), &options, &mut host).unwrap();
     assert_ne!(planned.ask.site.servers[0].first_port, port);
     check_nothing_left(place.path());
 }

@@ -28,7 +28,7 @@ fn are_possible(test: &str, stacks: &[&str]) -> bool {
     for stack in stacks {
         let choice = Choice::parse(stack).unwrap();
         let place = choice.stack.shape(&choice).unwrap().place;
-        if let Err(unmet) = stacks::manage::needs(&choice, place).check(&host()) {
+        if let Err(unmet) = stacks::manage::needs(&choice, &place).check(&host()) {
             reasons.extend(unmet.0);
         }
     }
@@ -42,7 +42,7 @@ fn are_possible(test: &str, stacks: &[&str]) -> bool {
 /// Whether something is missing here for this stack; says what.
 pub(crate) fn missing(test: &str, choice: &Choice) -> bool {
     let place = choice.stack.shape(choice).unwrap().place;
-    match stacks::manage::needs(choice, place).check(&host()) {
+    match stacks::manage::needs(choice, &place).check(&host()) {
         Ok(()) => false,
         Err(unmet) => {
             say_skipped(test, &unmet.to_string());

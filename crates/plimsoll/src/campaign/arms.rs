@@ -140,7 +140,7 @@ impl Arms {
         specs: &[TargetSpec],
         control: bool,
         options: stacks::Options,
-        host: LocalHost,
+        nodes: Nodes,
     ) -> Self {
         let mut targets: Vec<Target> = Vec::new();
         for (text, spec) in given.iter().zip(specs) {
@@ -157,7 +157,7 @@ impl Arms {
         Arms {
             targets,
             options,
-            nodes: Nodes::new(host),
+            nodes,
             raised: Vec::new(),
             directories: None,
             held: Vec::new(),

@@ -109,8 +109,8 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     let id = campaign::run_id();
     let settings = settings(job, &id)?;
     let state = super::state_dir()?;
-    let options = job.shape.options(&state);
-    let mut arms = Arms::named(job.targets, &targets, job.control, options, super::host());
+    let options = job.shape.options(&state)?;
+    let mut arms = Arms::named(job.targets, &targets, job.control, options, super::nodes());
     arms.check(&asked, &job.consent)?;
     if job.dry_run {
         show_plan(job, &arms, &asked, &settings, &id);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line: one file per subcommand, each with its arguments, its work and its output.
 
+mod agent;
 mod compare;
 mod doctor;
 mod export;
 mod fit;
 mod import;
+mod inventory;
 mod layers;
 mod measure;
 mod progress;
@@ -21,6 +23,7 @@ mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
 use clap::{Parser, Subcommand};
+use plimsoll_core::units;
 use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
 use plimsoll_lab::journal::StateDir;
 use std::io::{IsTerminal, Write};
@@ -49,6 +52,7 @@ enum Command {
     Import(import::Args),
     Export(export::Args),
     Raze(raze::Args),
+    Agent(agent::Args),
     Doctor(doctor::Args),
     Workloads(workloads::Args),
     #[command(hide = true)]
@@ -84,6 +88,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Import(args) => import::main(&args),
         Command::Export(args) => export::main(&args),
         Command::Raze(args) => raze::main(&args),
+        Command::Agent(args) => agent::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Workloads(args) => workloads::main(&args),
         Command::Watchdog(args) => watchdog::main(&args),
@@ -158,7 +163,13 @@ fn host() -> LocalHost {
 
 /// This machine and the nodes that are reached from it.
 pub(crate) fn nodes() -> Nodes {
-    Nodes::new(host())
+    Nodes::new(host()).telling(|node, copy| {
+        let size = units::size(copy.bytes as f64);
+        let seconds = copy.took.as_secs_f64();
+        say(&format!(
+            "node {node}: copied this program ({size}) in {seconds:.1} s"
+        ));
+    })
 }
 
 /// A flag that Ctrl-C, SIGTERM and SIGHUP set; everything that waits looks at it.

@@ -3,6 +3,7 @@
 
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome};
+use plimsoll_lab::host::agent::forget_copy;
 use plimsoll_lab::journal::{Record, StateDir};
 use plimsoll_lab::raise;
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ pub(super) fn main(args: &Args) -> Outcome {
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = super::stop_flag()?;
     let all = raise::raze_all(&state, &mut super::nodes()).map_err(unreadable(&state))?;
+    // The copy of a controller on another machine, if this is a node of one.
+    forget_copy(&state);
     // Directories that held only what is gone now go too; those with anything in them stay.
     for empty in [state.stacks(), state.journals()] {
         let _ = std::fs::remove_dir(empty);

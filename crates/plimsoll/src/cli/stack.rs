@@ -6,22 +6,23 @@ mod list;
 
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
-use plimsoll_core::plan::Plan;
+use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
-use plimsoll_lab::host::{Host, Hosts};
+use plimsoll_lab::host::Hosts;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice};
+use plimsoll_lab::stacks::{self, Choice, Place};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Stand up storage systems on this machine, see how they are, take them down.
+/// Stand up storage systems on this machine or others, see how they are, take them down.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll stack list
   plimsoll stack up local iscsi raid1
   plimsoll stack up raid1 --size 4G --dry-run
+  plimsoll stack up nfs --on lab.toml
   plimsoll stack status
   plimsoll stack degrade raid1
   plimsoll stack rebuild raid1
@@ -121,16 +122,34 @@ pub(super) struct Shape {
     /// Ports of the loopback address are taken from here on; those in use are passed over.
     #[arg(long = "port", default_value_t = 13_260, value_name = "PORT")]
     first_port: u16,
+    /// Where servers of stacks are: on this machine, each in a network of its own, or on the machines
+    /// that a file names, see docs/stacks/inventory.md (default: the stack's own choice).
+    #[arg(long = "on", value_name = "here|netns|FILE.toml")]
+    on: Option<String>,
 }
 
 impl Shape {
-    pub(super) fn options(&self, state: &StateDir) -> stacks::Options {
-        stacks::Options {
+    pub(super) fn options(&self, state: &StateDir) -> Result<stacks::Options, Failure> {
+        Ok(stacks::Options {
             size_bytes: self.size_bytes,
             first_port: self.first_port,
+            place: self.on.as_deref().map(place).transpose()?,
             ..stacks::Options::new(self.base.clone().unwrap_or_else(|| state.stacks()))
-        }
+        })
     }
+}
+
+fn place(text: &str) -> Result<Place, Failure> {
+    if let Some(place) = Place::named(text) {
+        return Ok(place);
+    }
+    let path = Path::new(text);
+    if path.extension().is_none() && !path.exists() {
+        return Err(Failure::usage(format!(
+            "use --on {text}: it is neither here nor netns, and no file"
+        )));
+    }
+    Ok(Place::Inventory(Box::new(super::inventory::read(path)?)))
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
@@ -151,11 +170,11 @@ pub(super) fn main(args: &Args) -> Outcome {
 }
 
 fn raise(args: &Up, state: &StateDir) -> Outcome {
-    let options = args.shape.options(state);
+    let options = args.shape.options(state)?;
     let mut hosts = super::nodes();
     let choices = choices(&args.names)?;
     if args.dry_run {
-        return show_plans(args, &choices, &options, hosts.here());
+        return show_plans(args, &choices, &options, &mut hosts);
     }
     // A step under way is finished, so that nothing is left half made.
     let stop = super::stop_flag()?;
@@ -207,12 +226,12 @@ fn show_plans(
     args: &Up,
     choices: &[Choice],
     options: &stacks::Options,
-    host: &dyn Host,
+    hosts: &mut dyn Hosts,
 ) -> Outcome {
     let mut would = Vec::new();
     for choice in choices {
         let name = choice.parts.to_string();
-        let plan = stacks::manage::plan(choice, options, host)
+        let plan = stacks::manage::plan(choice, options, hosts)
             .map_err(doing(Code::Failed, format!("plan the stack {name}")))?
             .plan;
         if !args.json {
@@ -229,7 +248,11 @@ fn show_plans(
 fn steps_of(name: &str, plan: &Plan) -> String {
     let mut text = format!("{name}:\n");
     for step in &plan.steps {
-        let _ = writeln!(text, "  {:<44} {}", step.why, step.apply);
+        let node = match step.node.as_str() {
+            HERE => String::new(),
+            node => format!("on {node}: "),
+        };
+        let _ = writeln!(text, "  {:<44} {node}{}", step.why, step.apply);
     }
     text
 }

@@ -32,12 +32,12 @@ fn a_dry_run_names_the_directories_that_a_real_one_makes() {
         (real.join("link/./"), real.clone()),
     ] {
         let options = Options::new(given);
-        let plan = plan(&local(), &options, &FakeHost::new()).unwrap().plan;
+        let plan = plan(&local(), &options, &mut FakeHost::new()).unwrap().plan;
         let expect = expect.join("plimsoll-local");
         assert_eq!(Path::new(first_dir(&plan)), expect);
     }
     let options = Options::new(real.join("absent/../x"));
-    let error = plan(&local(), &options, &FakeHost::new()).unwrap_err();
+    let error = plan(&local(), &options, &mut FakeHost::new()).unwrap_err();
     assert!(error.to_string().contains("without '..'"), "{error}");
     assert!(!real.join("absent").exists());
 }

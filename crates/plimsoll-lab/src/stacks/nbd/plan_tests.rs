@@ -26,7 +26,7 @@ fn settings_that_cannot_be_are_refused_before_anything_is_done() {
     ] {
         let choice = Choice::parse(stack).unwrap();
         let options = Options::new("/base".into());
-        let error = manage::plan(&choice, &options, &FakeHost::new()).unwrap_err();
+        let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
         assert!(error.to_string().contains(expect), "{error}");
     }
     let options = Options {
@@ -34,6 +34,6 @@ fn settings_that_cannot_be_are_refused_before_anything_is_done() {
         ..Options::new("/base".into())
     };
     let choice = Choice::parse("nbd(xfs)").unwrap();
-    let error = manage::plan(&choice, &options, &FakeHost::new()).unwrap_err();
+    let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
     assert!(error.to_string().contains("300 MiB"), "{error}");
 }

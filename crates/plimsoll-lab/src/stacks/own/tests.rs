@@ -14,7 +14,7 @@ fn planned(text: &str) -> manage::Planned {
     fs::write(&file, text).unwrap();
     let choice = Choice::parse(file.to_str().unwrap()).unwrap();
     let options = Options::new("/base".into());
-    manage::plan(&choice, &options, &FakeHost::new()).unwrap()
+    manage::plan(&choice, &options, &mut FakeHost::new()).unwrap()
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub(super) fn main(args: &Args) -> Outcome {
         .collect();
     let state = crate::cli::state_dir()?;
     let id = campaign::run_id();
-    let options = args.shape.options(&state);
-    let mut arms = Arms::named(&args.names, &specs, false, options, crate::cli::host());
+    let options = args.shape.options(&state)?;
+    let mut arms = Arms::named(&args.names, &specs, false, options, crate::cli::nodes());
     let stop = crate::cli::stop_flag()?;
     let depth = if args.quick {
         Depth::Quick

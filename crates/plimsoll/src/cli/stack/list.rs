@@ -58,7 +58,7 @@ fn missing(name: &str) -> Vec<String> {
         return Vec::new();
     };
     let place = choice.stack.shape(&choice).map_or(Place::Here, |s| s.place);
-    let found = stacks::manage::needs(&choice, place).check(&crate::cli::host());
+    let found = stacks::manage::needs(&choice, &place).check(&crate::cli::host());
     found.err().map_or_else(Vec::new, |unmet| unmet.0)
 }
 

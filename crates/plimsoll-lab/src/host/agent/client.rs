@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A node as a host: every question and action goes to the agent there.
+
+use plimsoll_core::plan::{Action, Node, Reach, Step};
+use plimsoll_core::target::TargetFacts;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::connect::{Connection, Uploaded};
+use super::message::{Answer, Request, written};
+use super::program::Program;
+use crate::host::clock::{Clock, SystemClock};
+use crate::host::command::{self, SearchPath};
+use crate::host::error::HostError;
+use crate::host::{Host, Usage};
+
+/// How long an action may take there. Every action has a limit of its own on the node, far below;
+/// a connection that is cut is told within seconds by the command that holds it. This one is for
+/// a machine that stands still.
+const ACTION_LIMIT: Duration = Duration::from_secs(900);
+
+/// How long an answer that needs no work may take.
+const QUESTION_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long the agent may take to clean up behind itself and end.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// Another machine.
+#[derive(Debug)]
+pub struct AgentHost {
+    node: String,
+    connection: RefCell<Connection>,
+    /// Why nothing can be asked any more.
+    lost: RefCell<Option<String>>,
+    clock: SystemClock,
+    uploaded: Option<Uploaded>,
+}
+
+impl AgentHost {
+    /// Connects to a node, and copies `program` there when it has not got it.
+    ///
+    /// # Errors
+    /// When it cannot be reached, does not let us in, is of another type, or cannot take the copy.
+    pub fn connect(
+        node: &Node,
+        search: &SearchPath,
+        program: &Program,
+    ) -> Result<AgentHost, HostError> {
+        let Reach::Agent(prefix) = &node.reach else {
+            return Err(HostError::State(format!(
+                "node {} is not another machine",
+                node.name
+            )));
+        };
+        let (connection, uploaded) = Connection::open(node, prefix, search, program)?;
+        Ok(AgentHost {
+            node: node.name.clone(),
+            connection: RefCell::new(connection),
+            lost: RefCell::new(None),
+            clock: SystemClock::new(),
+            uploaded,
+        })
+    }
+
+    /// The copy that had to be made, if any.
+    #[must_use]
+    pub fn uploaded(&self) -> Option<Uploaded> {
+        self.uploaded
+    }
+
+    /// Looks whether the agent answers.
+    ///
+    /// # Errors
+    /// When it does not. Then it never will again: connect anew.
+    pub fn check(&self) -> Result<(), HostError> {
+        self.ask(&Request::Ping, QUESTION_LIMIT).map(|_| ())
+    }
+
+    fn ask(&self, request: &Request, limit: Duration) -> Result<Answer, HostError> {
+        let mut connection = self.connection.borrow_mut();
+        let gone = |why: &str| HostError::OnNode {
+            node: self.node.clone(),
+            what: format!(
+                "the connection was lost ({why}); what was begun there stands in a journal on both \
+                 sides: plimsoll raze"
+            ),
+        };
+        if let Some(why) = &*self.lost.borrow() {
+            return Err(gone(why));
+        }
+        match connection.ask(request, limit) {
+            Ok(Answer::Failed(what)) => Err(HostError::OnNode {
+                node: self.node.clone(),
+                what,
+            }),
+            Ok(answer) => Ok(answer),
+            Err(broken) => {
+                let why = broken.to_string();
+                let error = gone(&why);
+                self.lost.replace(Some(why));
+                command::end_group(&mut connection.child, &self.clock);
+                Err(error)
+            }
+        }
+    }
+
+    fn act(&self, request: &Request, action: &Action) -> Result<(), HostError> {
+        // What moves whole disks says how long it may take.
+        let limit = match action {
+            Action::Run(cmd) | Action::RunIf { run: cmd, .. } => cmd.limit_s,
+            _ => 0,
+        };
+        let limit = ACTION_LIMIT + Duration::from_secs(limit.into());
+        match self.ask(request, limit)? {
+            Answer::Done => Ok(()),
+            other => Err(self.unfitting(&other)),
+        }
+    }
+
+    fn unfitting(&self, answer: &Answer) -> HostError {
+        HostError::OnNode {
+            node: self.node.clone(),
+            what: format!("the agent answered something else than asked: {answer:?}"),
+        }
+    }
+
+    fn path(&self, request: &Request) -> Option<PathBuf> {
+        match self.ask(request, QUESTION_LIMIT) {
+            Ok(Answer::Path(path)) => path.map(Into::into),
+            _ => None,
+        }
+    }
+
+    fn is(&self, request: &Request) -> bool {
+        matches!(self.ask(request, QUESTION_LIMIT), Ok(Answer::Is(true)))
+    }
+}
+
+impl Drop for AgentHost {
+    /// Lets the agent end and clean up. When it cannot be reached it does so by itself.
+    fn drop(&mut self) {
+        let mut connection = self.connection.borrow_mut();
+        if self.lost.borrow().is_none()
+            && let Some(mut channel) = connection.channel.take()
+        {
+            let _ = channel.send(&written(&Request::Bye), END_LIMIT);
+        }
+        // Without its streams it ends; one that does not is ended.
+        connection.channel = None;
+        if !matches!(
+            command::wait(&mut connection.child, END_LIMIT, &self.clock),
+            Ok(Some(_))
+        ) {
+            command::end_group(&mut connection.child, &self.clock);
+        }
+    }
+}
+
+/// What cannot fail in the trait answers "no" when the connection is lost; whoever needs to tell
+/// the two apart looks with [`AgentHost::check`] first, as [`super::super::Nodes`] does.
+impl Host for AgentHost {
+    fn carry_out(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+        let request = Request::CarryOut {
+            id: id.into(),
+            action: Box::new(action.clone()),
+        };
+        self.act(&request, action)
+    }
+
+    fn apply(&mut self, id: &str, step: &Step) -> Result<(), HostError> {
+        let request = Request::Apply {
+            id: id.into(),
+            step: Box::new(step.clone()),
+        };
+        self.act(&request, &step.apply)
+    }
+
+    fn undo(&mut self, id: &str, action: &Action) -> Result<(), HostError> {
+        let request = Request::Undo {
+            id: id.into(),
+            action: Box::new(action.clone()),
+        };
+        self.act(&request, action)
+    }
+
+    fn marked(&self, mark: &str) -> Vec<u32> {
+        match self.ask(&Request::Marked(mark.into()), QUESTION_LIMIT) {
+            Ok(Answer::Processes(found)) => found,
+            _ => Vec::new(),
+        }
+    }
+
+    fn find_program(&self, name: &str) -> Option<PathBuf> {
+        self.path(&Request::FindProgram(name.into()))
+    }
+
+    fn find_qemu_module(&self, name: &str) -> Option<PathBuf> {
+        self.path(&Request::FindQemuModule(name.into()))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.is(&Request::Exists(path.to_string_lossy().into_owned()))
+    }
+
+    fn is_root(&self) -> bool {
+        self.is(&Request::IsRoot)
+    }
+
+    fn target(&self, dir: &Path) -> Result<TargetFacts, HostError> {
+        let request = Request::Target(dir.to_string_lossy().into_owned());
+        match self.ask(&request, QUESTION_LIMIT)? {
+            Answer::Target(facts) => Ok(*facts),
+            other => Err(self.unfitting(&other)),
+        }
+    }
+
+    fn free_ports(&self, from: u16, count: u16) -> Result<u16, HostError> {
+        match self.ask(&Request::FreePorts { from, count }, QUESTION_LIMIT)? {
+            Answer::Port(port) => Ok(port),
+            other => Err(self.unfitting(&other)),
+        }
+    }
+
+    fn usage(&self, mark: &str) -> Usage {
+        match self.ask(&Request::Usage(mark.into()), QUESTION_LIMIT) {
+            Ok(Answer::Usage(usage)) => usage,
+            _ => Usage::default(),
+        }
+    }
+
+    fn flushes(&self, dir: &Path) -> Option<u64> {
+        let request = Request::Flushes(dir.to_string_lossy().into_owned());
+        match self.ask(&request, QUESTION_LIMIT) {
+            Ok(Answer::Count(count)) => count,
+            _ => None,
+        }
+    }
+
+    fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError> {
+        let request = Request::FindText {
+            dirs: dirs.to_vec(),
+            texts: texts.to_vec(),
+        };
+        match self.ask(&request, ACTION_LIMIT)? {
+            Answer::Place(place) => Ok(place),
+            other => Err(self.unfitting(&other)),
+        }
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a command that gives a shell on a node to an agent that answers there.
+//!
+//! The shell reads its lines from the same stream the program and the messages come by. It is
+//! given one line at a time, and nothing more before its answer has come: shells read ahead.
+
+use plimsoll_core::plan::Node;
+use std::fs::File;
+use std::io::Read;
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::time::Duration;
+
+use super::channel::{Broken, Channel};
+use super::message::{Answer, PROTOCOL, Request, written};
+use super::program::Program;
+use super::{COPY_DIR, MADE_FILE, READY_LINE, trouble};
+use crate::host::clock::{Clock, SystemClock};
+use crate::host::command::{self, Ready, SearchPath};
+use crate::host::error::HostError;
+
+/// How long a shell may take to answer: logging in over a slow line takes seconds, and ssh itself
+/// gives up after the ten we give it.
+const SHELL_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long copying may take. Some ten megabytes at 1 Mbit/s need four minutes.
+const COPY_LIMIT: Duration = Duration::from_secs(600);
+
+/// Mark of the command that holds a connection. No journal has it: connections outlive undertakings.
+const CONNECTION_MARK: &str = "plimsoll-connection";
+
+/// Most lines that a login script may print before the first answer.
+const NOISE_LINES: usize = 200;
+
+/// A copy that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uploaded {
+    /// Its size.
+    pub bytes: u64,
+    /// How long copying took.
+    pub took: Duration,
+}
+
+/// A command that runs, with what it writes beside its output.
+#[derive(Debug)]
+pub(super) struct Connection {
+    node: String,
+    pub(super) child: Child,
+    pub(super) channel: Option<Channel<ChildStdout, ChildStdin>>,
+    errors: File,
+    clock: SystemClock,
+}
+
+impl Connection {
+    /// Connects, copies the program if it is not there, and greets the agent.
+    pub(super) fn open(
+        node: &Node,
+        prefix: &[String],
+        search: &SearchPath,
+        program: &Program,
+    ) -> Result<(Connection, Option<Uploaded>), HostError> {
+        check_dir(&node.dir)?;
+        program.check_portable()?;
+        let mut connection = Connection::start(&node.name, prefix, search)?;
+        let uploaded = connection.become_agent(&node.dir, program)?;
+        connection.greet(&program.build)?;
+        Ok((connection, uploaded))
+    }
+
+    fn start(node: &str, prefix: &[String], search: &SearchPath) -> Result<Self, HostError> {
+        let Some((name, args)) = prefix.split_first() else {
+            return Err(HostError::State(format!(
+                "nobody said how node {node} is reached"
+            )));
+        };
+        let path = if name.contains('/') {
+            name.into()
+        } else {
+            search.require(name)?
+        };
+        let mut args = args.to_vec();
+        args.push("sh".into());
+        let failed = |source| HostError::Io {
+            what: format!("run '{}'", prefix.join(" ")),
+            source,
+        };
+        let errors = command::memory_file().map_err(failed)?;
+        let ready = Ready {
+            program: &path,
+            args,
+            env: &std::collections::BTreeMap::new(),
+            mark: CONNECTION_MARK,
+            shown: prefix.join(" "),
+        };
+        let mut child = ready.spawn_piped(&errors).map_err(failed)?;
+        let output = child.stdout.take().expect("it was started with pipes");
+        let input = child.stdin.take().expect("it was started with pipes");
+        Ok(Connection {
+            node: node.into(),
+            child,
+            channel: Some(Channel::new(output, input)),
+            errors,
+            clock: SystemClock::new(),
+        })
+    }
+
+    fn channel(&mut self) -> &mut Channel<ChildStdout, ChildStdin> {
+        self.channel.as_mut().expect("it is taken only at the end")
+    }
+
+    /// An error of this node, with the last words of the command when it has ended.
+    pub(super) fn trouble(&mut self, doing: &str, broken: &Broken) -> HostError {
+        let what = match broken {
+            // The command ends a moment after its output: its last words are then complete.
+            Broken::Closed => {
+                let _ = command::wait(&mut self.child, Duration::from_secs(2), &self.clock);
+                trouble::in_words(&command::last_lines(&mut self.errors))
+            }
+            other => other.to_string(),
+        };
+        self.error(&format!("could not {doing}: {what}"))
+    }
+
+    fn error(&self, what: &str) -> HostError {
+        HostError::OnNode {
+            node: self.node.clone(),
+            what: what.into(),
+        }
+    }
+
+    fn tell(&mut self, line: &str) -> Result<(), HostError> {
+        let bytes = format!("{line}\n");
+        let sent = self.channel().send_bytes(bytes.as_bytes(), SHELL_LIMIT);
+        sent.map_err(|broken| self.trouble("connect", &broken))
+    }
+
+    /// The rest of the first line that begins with one of these words, and which word it was.
+    fn answer<'a>(
+        &mut self,
+        words: &[&'a str],
+        (doing, limit): (&str, Duration),
+    ) -> Result<(&'a str, String), HostError> {
+        for _ in 0..NOISE_LINES {
+            let line = self.channel().line(limit);
+            let line = line.map_err(|broken| self.trouble(doing, &broken))?;
+            let found = words.iter().find_map(|word| {
+                let rest = line.strip_prefix(word)?;
+                Some((*word, rest.trim().to_owned()))
+            });
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        Err(self.error("its shell prints without end before it does what it is told"))
+    }
+
+    fn become_agent(
+        &mut self,
+        dir: &str,
+        program: &Program,
+    ) -> Result<Option<Uploaded>, HostError> {
+        self.tell(&look_line(dir, &program.build))?;
+        let (_, found) = self.answer(&["plimsoll-node"], ("connect", SHELL_LIMIT))?;
+        let (machine, has) = found.split_once(' ').unwrap_or((&found, ""));
+        if machine != program.machine {
+            return Err(self.error(&format!(
+                "it is a machine of type {machine}, and this program is for {}; use nodes of one \
+                 type, or run plimsoll from a machine of type {machine}",
+                program.machine
+            )));
+        }
+        let uploaded = if has == "have" {
+            None
+        } else {
+            Some(self.upload(dir, program)?)
+        };
+        self.tell(BECOME_LINE)?;
+        Ok(uploaded)
+    }
+
+    fn upload(&mut self, dir: &str, program: &Program) -> Result<Uploaded, HostError> {
+        const DOING: &str = "copy the program to it";
+        let began = self.clock.now();
+        let mut bytes = Vec::new();
+        let read = File::open(&program.path).and_then(|mut file| file.read_to_end(&mut bytes));
+        read.map_err(HostError::io("read", &program.path))?;
+        self.tell(&take_line(bytes.len()))?;
+        let ends = ["plimsoll-send", "plimsoll-have", "plimsoll-failed"];
+        let mut end = self.answer(&ends, (DOING, SHELL_LIMIT))?.0;
+        if end == "plimsoll-send" {
+            let sent = self.channel().send_bytes(&bytes, COPY_LIMIT);
+            sent.map_err(|broken| self.trouble(DOING, &broken))?;
+            end = self.answer(&ends[1..], (DOING, COPY_LIMIT))?.0;
+        }
+        if end != "plimsoll-have" {
+            let words = command::last_lines(&mut self.errors);
+            return Err(self.error(&format!(
+                "could not copy the program into {dir}: {words}; give a directory that can be \
+                 written and has room, as dir in the inventory"
+            )));
+        }
+        Ok(Uploaded {
+            bytes: bytes.len() as u64,
+            took: self.clock.now().saturating_sub(began),
+        })
+    }
+
+    fn greet(&mut self, build: &str) -> Result<(), HostError> {
+        let ends = [READY_LINE, "plimsoll-failed"];
+        if self.answer(&ends, ("start the agent", SHELL_LIMIT))?.0 != READY_LINE {
+            let words = command::last_lines(&mut self.errors);
+            return Err(self.error(&format!(
+                "the copy of the program does not run there: {words}; give a directory on a file \
+                 system that is not mounted noexec, as dir in the inventory"
+            )));
+        }
+        let hello = Request::Hello {
+            protocol: PROTOCOL,
+            build: build.into(),
+        };
+        let answer = self.ask(&hello, SHELL_LIMIT);
+        match answer.map_err(|broken| self.trouble("start the agent", &broken))? {
+            Answer::Hello {
+                protocol: PROTOCOL,
+                build: theirs,
+            } if theirs == build => Ok(()),
+            Answer::Hello { build: theirs, .. } => Err(self.error(&format!(
+                "the agent is build {theirs}, and this program is build {build}; remove \
+                 {COPY_DIR} in the node's directory"
+            ))),
+            other => Err(self.error(&format!("the agent greeted with {other:?}"))),
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) fn ask(&mut self, request: &Request, limit: Duration) -> Result<Answer, Broken> {
+        let channel = self.channel();
+        channel.send(&written(request), SHELL_LIMIT)?;
+        let answer = channel.receive(limit, None)?;
+        Answer::read(&answer).map_err(|text| Broken::Io(std::io::Error::other(text)))
+    }
+}
+
+/// Directories stand in lines for a shell, so only those that need no quoting are used.
+fn check_dir(dir: &str) -> Result<(), HostError> {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    let climbs = dir.split('/').any(|part| part == "..");
+    if dir.starts_with('/') && dir.len() > 1 && dir.chars().all(is_safe) && !climbs {
+        return Ok(());
+    }
+    Err(HostError::State(format!(
+        "'{dir}' cannot be the directory of a node: it must be absolute, without '..', and made of \
+         letters, digits and /._-+@ only"
+    )))
+}
+
+/// The first line: what machine is it, and has it got this build? Only a copy of our own user counts.
+/// `gone` removes what was made for a copy that cannot be used; what others have there stays.
+fn look_line(dir: &str, build: &str) -> String {
+    format!(
+        r#"U=$(umask); umask 077; D="{dir}"; A="$D/{COPY_DIR}"; F="$A/plimsoll-{build}"; gone() {{ M=no; [ -e "$A/{MADE_FILE}" ] && M=yes; rm -f "$T" "$F" "$A/{MADE_FILE}"; rmdir "$A"; [ $M = no ] || rmdir "$D"; printf '\nplimsoll-failed\n'; }}; if [ -x "$F" ] && [ -O "$F" ] && [ -O "$A" ]; then H=have; else H=send; fi; printf '\nplimsoll-node %s %s\n' "$(uname -m)" "$H""#
+    )
+}
+
+/// The second line: take so many bytes as the program, whole or not at all.
+fn take_line(bytes: usize) -> String {
+    format!(
+        r#"T="$F.$$"; {{ [ -d "$D" ] || {{ mkdir "$D" && mkdir "$A" && : >"$A/{MADE_FILE}"; }}; }} && {{ [ -d "$A" ] || mkdir "$A"; }} && [ -O "$A" ] && [ ! -L "$A" ] && printf '\nplimsoll-send\n' && head -c {bytes} >"$T" && [ "$(wc -c <"$T")" -eq {bytes} ] && chmod 700 "$T" && mv "$T" "$F" && printf '\nplimsoll-have\n' || gone"#
+    )
+}
+
+/// The last line: become the agent, with the user's own mask for new files, if the copy runs at all.
+const BECOME_LINE: &str =
+    r#"if "$F" --version >/dev/null; then umask "$U"; exec "$F" agent "$D"; else gone; fi"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_that_a_shell_would_misread_are_refused() {
+        check_dir("/var/lib/plimsoll").unwrap();
+        for dir in [
+            "",
+            "/",
+            "relative",
+            "/a b",
+            "/a;reboot",
+            "/a'b",
+            "/$HOME",
+            "/a/../b",
+        ] {
+            assert!(check_dir(dir).is_err(), "{dir}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames: messages in a stream of bytes.
+//!
+//! Four letters, the length in four bytes, and so many bytes. The letters tell a stream that is not
+//! ours (a greeting that a login script prints) before a length is made of it. Memory grows with
+//! the bytes that came, never with a length that somebody claims.
+
+/// How every frame begins.
+const BEGIN: [u8; 4] = *b"plim";
+
+/// Letters and length.
+const HEAD: usize = 8;
+
+/// Longest message. The longest we send hold a text file of a plan, some ten kilobytes.
+pub const MESSAGE_MAX: usize = 4 << 20;
+
+/// What is wrong with a stream of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// It does not begin as ours do.
+    #[error("what came is no message of plimsoll")]
+    Foreign,
+    /// It is longer than any of ours.
+    #[error("a message of {0} bytes is longer than {MESSAGE_MAX}")]
+    TooLong(usize),
+}
+
+/// A message as a frame.
+///
+/// # Errors
+/// When it is longer than [`MESSAGE_MAX`].
+pub fn framed(message: &[u8]) -> Result<Vec<u8>, FrameError> {
+    let too_long = FrameError::TooLong(message.len());
+    let length = u32::try_from(message.len()).map_err(|_| too_long)?;
+    if message.len() > MESSAGE_MAX {
+        return Err(too_long);
+    }
+    let mut bytes = Vec::with_capacity(HEAD + message.len());
+    bytes.extend(BEGIN);
+    bytes.extend(length.to_be_bytes());
+    bytes.extend(message);
+    Ok(bytes)
+}
+
+/// Bytes that came, as frames and, before the first one, as lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Frames(Vec<u8>);
+
+impl Frames {
+    /// Adds bytes that came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+    }
+
+    /// Bytes that are waiting for the rest of their frame or line.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes out the next whole message; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// When the stream is not ours, as soon as that can be seen. Nothing more can be read from it.
+    pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
+        let begin = self.0.len().min(BEGIN.len());
+        if self.0[..begin] != BEGIN[..begin] {
+            return Err(FrameError::Foreign);
+        }
+        let Some(&[a, b, c, d]) = self.0.get(BEGIN.len()..HEAD) else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        if length > MESSAGE_MAX {
+            return Err(FrameError::TooLong(length));
+        }
+        if self.0.len() < HEAD + length {
+            return Ok(None);
+        }
+        let message = self.0[HEAD..HEAD + length].to_vec();
+        self.0.drain(..HEAD + length);
+        Ok(Some(message))
+    }
+
+    /// Takes out the next whole line, without its end.
+    pub(super) fn next_line(&mut self) -> Option<String> {
+        let end = self.0.iter().position(|&byte| byte == b'\n')?;
+        let line: Vec<u8> = self.0.drain(..=end).collect();
+        Some(String::from_utf8_lossy(&line[..end]).trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_out_as_they_went_in_however_the_stream_is_cut() {
+        let messages: [&[u8]; 3] = [b"one", b"", b"three"];
+        let stream: Vec<u8> = messages.iter().flat_map(|m| framed(m).unwrap()).collect();
+        for piece in 1..=stream.len() {
+            let mut frames = Frames::default();
+            let mut out = Vec::new();
+            for bytes in stream.chunks(piece) {
+                frames.push(bytes);
+                while let Some(message) = frames.next_message().unwrap() {
+                    out.push(message);
+                }
+            }
+            assert_eq!(out, messages, "pieces of {piece}");
+            assert_eq!(frames.waiting(), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_told_at_its_first_bytes() {
+        for (bytes, expect) in [
+            (&b"Welcome"[..], FrameError::Foreign),
+            (b"plums", FrameError::Foreign),
+            (b"x", FrameError::Foreign),
+            (b"plim\xff\xff\xff\xff", FrameError::TooLong(0xffff_ffff)),
+        ] {
+            let mut frames = Frames::default();
+            frames.push(bytes);
+            assert_eq!(frames.next_message(), Err(expect));
+        }
+        let mut frames = Frames::default();
+        frames.push(b"plim\x00\x00\x00\x02a");
+        assert_eq!(frames.next_message(), Ok(None));
+        assert!(framed(&vec![0; MESSAGE_MAX]).is_ok());
+        let error = framed(&vec![0; MESSAGE_MAX + 1]).unwrap_err();
+        assert_eq!(error, FrameError::TooLong(MESSAGE_MAX + 1));
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is said over the wire, and nothing of how.
+//!
+//! Both sides are the same build, which the greeting checks, so there is one version and no
+//! compatibility: a message that is not understood is a fault.
+
+use plimsoll_core::plan::{Action, Step};
+use plimsoll_core::target::TargetFacts;
+use serde::{Deserialize, Serialize};
+
+use crate::host::Usage;
+
+/// Version of the messages. The greeting itself must stay as it is for ever: it is how two
+/// versions find out that they are two.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// What an agent is asked. One answer follows each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// First of all: who is there?
+    Hello {
+        /// Version of the messages.
+        protocol: u32,
+        /// Which build of the program asks.
+        build: String,
+    },
+    /// Is the connection alive?
+    Ping,
+    /// Carry out a step of the journal `id`, noted before.
+    Apply {
+        /// Identifier of the journal.
+        id: String,
+        /// The step.
+        step: Box<Step>,
+    },
+    /// Undo with this action, and strike what is undone by it.
+    Undo {
+        /// Identifier of the journal.
+        id: String,
+        /// The action.
+        action: Box<Action>,
+    },
+    /// Carry out an action that needs no undoing: a look, or one that was noted before.
+    CarryOut {
+        /// Identifier of the journal.
+        id: String,
+        /// The action.
+        action: Box<Action>,
+    },
+    /// Which processes have this mark?
+    Marked(String),
+    /// Where is this program?
+    FindProgram(String),
+    /// Where is this module of qemu?
+    FindQemuModule(String),
+    /// Does this file exist?
+    Exists(String),
+    /// Are actions carried out as root?
+    IsRoot,
+    /// What is below this directory?
+    Target(String),
+    /// What have the processes with this mark used?
+    Usage(String),
+    /// How often did the disk below this directory flush?
+    Flushes(String),
+    /// Where does one of these texts stand?
+    FindText {
+        /// Below these directories.
+        dirs: Vec<String>,
+        /// The texts.
+        texts: Vec<String>,
+    },
+    /// So many free ports in a row.
+    FreePorts {
+        /// From here on.
+        from: u16,
+        /// How many.
+        count: u16,
+    },
+    /// The end.
+    Bye,
+}
+
+/// What an agent answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// To [`Request::Hello`].
+    Hello {
+        /// Version of the messages.
+        protocol: u32,
+        /// Which build of the program answers.
+        build: String,
+    },
+    /// It is done.
+    Done,
+    /// Processes.
+    Processes(Vec<u32>),
+    /// A path, if there is one.
+    Path(Option<String>),
+    /// Yes or no.
+    Is(bool),
+    /// Facts of a directory.
+    Target(Box<TargetFacts>),
+    /// A port.
+    Port(u16),
+    /// What processes have used.
+    Usage(Usage),
+    /// A number, if there is one.
+    Count(Option<u64>),
+    /// Where a text stands, if anywhere.
+    Place(Option<String>),
+    /// It could not be done, and why.
+    Failed(String),
+}
+
+impl Request {
+    /// Understands a message.
+    ///
+    /// # Errors
+    /// When it is none of ours, in words.
+    pub fn read(message: &[u8]) -> Result<Request, String> {
+        serde_json::from_slice(message).map_err(|error| format!("a request that is none: {error}"))
+    }
+}
+
+impl Answer {
+    /// Understands a message.
+    ///
+    /// # Errors
+    /// When it is none of ours, in words.
+    pub fn read(message: &[u8]) -> Result<Answer, String> {
+        serde_json::from_slice(message).map_err(|error| format!("an answer that is none: {error}"))
+    }
+}
+
+/// A message as bytes.
+pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message).expect("messages are plain data")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greeting_stays_as_it_is() {
+        let hello = Request::Hello {
+            protocol: 1,
+            build: "ab".into(),
+        };
+        let text = r#"{"hello":{"protocol":1,"build":"ab"}}"#;
+        assert_eq!(written(&hello), text.as_bytes());
+        assert_eq!(Request::read(text.as_bytes()), Ok(hello));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_a_fault() {
+        for text in [
+            "",
+            "{}",
+            "null",
+            r#"{"shell":"reboot"}"#,
+            r#"{"hello":{"protocol":1,"build":"","more":1}}"#,
+            r#"{"free_ports":{"from":70000,"count":1}}"#,
+        ] {
+            assert!(Request::read(text.as_bytes()).is_err(), "{text}");
+            assert!(Answer::read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

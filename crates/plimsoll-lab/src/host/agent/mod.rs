@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Other machines: a copy of this program carries out there what it is told over one pipe each way.
+//!
+//! A node is reached by a command that gives a shell on it, `ssh HOST` or `docker exec -i BOX`, to
+//! which the word `sh` is added. The shell is told, in a few fixed lines, to name its processor, to
+//! take the program when it has not got it, and to become the agent: one connection, no port, no
+//! quoting that depends on the command. From then on both sides speak in [`Frames`].
+//!
+//! Invariants: the agent is the same build as its controller. It notes every step in a journal of
+//! its own, in the node's directory, before it begins, so that either side can undo without the
+//! other. It ends when its connection does; the copy of the program goes as soon as no journal is
+//! left, and stays until then, so that `plimsoll raze` can be run there.
+//! How nodes are named and chosen is not here.
+
+mod channel;
+mod client;
+mod connect;
+mod frame;
+mod message;
+mod program;
+mod serve;
+mod trouble;
+
+pub use client::AgentHost;
+pub use connect::Uploaded;
+pub use frame::{FrameError, Frames, MESSAGE_MAX, framed};
+pub use message::{Answer, Request};
+pub use program::Program;
+pub use serve::{forget_copy, serve};
+
+/// Directory in a node's directory that holds the copy of the program.
+const COPY_DIR: &str = "plimsoll-agent";
+
+/// What the agent says first, as a line: from here on nobody but it reads what is sent.
+const READY_LINE: &str = "plimsoll-agent";
+
+/// File in [`COPY_DIR`] that says that the node's directory was made for it, and goes with it.
+const MADE_FILE: &str = "made";

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The agent: carries out on its machine what it is told, and keeps a journal of it there.
+//!
+//! The journal is locked only while an action is carried out. So a second agent of the same
+//! controller, which lost the connection to the first, can undo as soon as the first has finished
+//! the action it was at, which ending that action's commands sees to.
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::{Action, HERE, Step};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::channel::{Broken, Channel};
+use super::message::{Answer, PROTOCOL, Request, written};
+use super::{COPY_DIR, MADE_FILE, READY_LINE};
+use crate::host::clock::rfc3339;
+use crate::host::error::HostError;
+use crate::host::{Host, Owner, command_mark};
+use crate::journal::{Header, Journal, JournalError, Kind, StateDir};
+
+/// How long an agent waits for a request. A controller that measures for longer connects anew; one
+/// whose connection is dead without either machine having been told is gone by then.
+const IDLE_LIMIT: Duration = Duration::from_secs(600);
+
+/// How long an answer may take to be taken.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long an agent waits for another one of the same journal to finish the action it is at.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Serves one connection until it ends, then removes the copy of the program if nothing is left
+/// that may have to be undone.
+///
+/// # Errors
+/// When what came is not from a plimsoll.
+pub fn serve(
+    host: &mut dyn Host,
+    state: &StateDir,
+    build: &str,
+    (input, output): (impl AsFd, impl AsFd),
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let mut channel = Channel::new(input, output);
+    let ended = answer_all(&mut channel, host, state, build, stop);
+    forget_copy(state);
+    match ended {
+        Broken::Closed | Broken::Stopped | Broken::TimedOut(_) => Ok(()),
+        other => Err(other.to_string()),
+    }
+}
+
+/// Answers until the connection ends; gives why it did.
+fn answer_all(
+    channel: &mut Channel<impl AsFd, impl AsFd>,
+    host: &mut dyn Host,
+    state: &StateDir,
+    build: &str,
+    stop: &AtomicBool,
+) -> Broken {
+    let ready = format!("\n{READY_LINE}\n");
+    if let Err(broken) = channel.send_bytes(ready.as_bytes(), ANSWER_LIMIT) {
+        return broken;
+    }
+    let mut greeted = false;
+    loop {
+        let message = match channel.receive(IDLE_LIMIT, Some(stop)) {
+            Ok(message) => message,
+            Err(broken) => return broken,
+        };
+        let answer = match Request::read(&message) {
+            Ok(Request::Bye) => return Broken::Closed,
+            Ok(Request::Hello { .. }) => {
+                greeted = true;
+                Answer::Hello {
+                    protocol: PROTOCOL,
+                    build: build.into(),
+                }
+            }
+            Ok(_) if !greeted => Answer::Failed("nobody greeted".into()),
+            Ok(request) => answer(request, host, state),
+            Err(error) => return Broken::Io(io::Error::other(error)),
+        };
+        if let Err(broken) = channel.send(&written(&answer), ANSWER_LIMIT) {
+            return broken;
+        }
+    }
+}
+
+fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
+    let path =
+        |path: Option<PathBuf>| Answer::Path(path.map(|path| path.to_string_lossy().into_owned()));
+    match request {
+        Request::Apply { id, step } => done(apply(host, state, &id, &step)),
+        Request::Undo { id, action } => done(undo(host, state, &id, &action)),
+        Request::CarryOut { id, action } => {
+            done(check_id(&id).and_then(|()| host.carry_out(&id, &action).map_err(in_words)))
+        }
+        Request::Marked(mark) => Answer::Processes(host.marked(&mark)),
+        Request::FindProgram(name) => path(host.find_program(&name)),
+        Request::FindQemuModule(name) => path(host.find_qemu_module(&name)),
+        Request::Exists(path) => Answer::Is(host.exists(Path::new(&path))),
+        Request::IsRoot => Answer::Is(host.is_root()),
+        Request::Target(dir) => match host.target(Path::new(&dir)) {
+            Ok(facts) => Answer::Target(Box::new(facts)),
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+        Request::FreePorts { from, count } => match host.free_ports(from, count) {
+            Ok(port) => Answer::Port(port),
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+        Request::Usage(mark) => Answer::Usage(host.usage(&mark)),
+        Request::Flushes(dir) => Answer::Count(host.flushes(Path::new(&dir))),
+        Request::FindText { dirs, texts } => match host.find_text(&dirs, &texts) {
+            Ok(place) => Answer::Place(place),
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+        Request::Ping | Request::Hello { .. } | Request::Bye => Answer::Done,
+    }
+}
+
+fn done(result: Result<(), String>) -> Answer {
+    result.map_or_else(Answer::Failed, |()| Answer::Done)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn in_words(error: HostError) -> String {
+    error.to_string()
+}
+
+/// The identifier stands in the name of a file.
+fn check_id(id: &str) -> Result<(), String> {
+    let is_safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !id.is_empty() && id.len() <= 100 && id.chars().all(is_safe) {
+        return Ok(());
+    }
+    Err(format!("'{id}' is no identifier of a journal"))
+}
+
+fn journal_path(state: &StateDir, id: &str) -> PathBuf {
+    let kind = Kind::Part(id.into());
+    state.journals().join(kind.file_name())
+}
+
+fn resume(host: &dyn Host, state: &StateDir, id: &str) -> Result<Option<Journal>, String> {
+    match Journal::resume(&journal_path(state, id), host.clock(), LOCK_PATIENCE) {
+        Err(error) if error.is_absent() => Ok(None),
+        other => other.map(Some).map_err(|error| error.to_string()),
+    }
+}
+
+fn begin(host: &dyn Host, state: &StateDir, id: &str) -> Result<Journal, JournalError> {
+    let header = Header {
+        format: FormatVersion::JOURNAL,
+        id: id.into(),
+        kind: Kind::Part(id.into()),
+        owner: Owner::this(),
+        began_at: rfc3339(host.clock().unix_seconds()),
+        mount_dir: None,
+        ask: None,
+    };
+    Journal::create(state, header)
+}
+
+fn apply(host: &mut dyn Host, state: &StateDir, id: &str, step: &Step) -> Result<(), String> {
+    check_id(id)?;
+    let text = |error: JournalError| error.to_string();
+    let mut journal = match resume(host, state, id)? {
+        Some(journal) => journal,
+        None => begin(host, state, id).map_err(text)?,
+    };
+    // For the machine that carries it out, a step is always here.
+    let step = Step {
+        node: HERE.into(),
+        ..step.clone()
+    };
+    let n = journal.intend(&step).map_err(text)?;
+    host.carry_out(id, &step.apply).map_err(in_words)?;
+    journal.done(n).map_err(text)
+}
+
+fn undo(host: &mut dyn Host, state: &StateDir, id: &str, action: &Action) -> Result<(), String> {
+    check_id(id)?;
+    let ends_commands = matches!(action, Action::Stop { mark } if *mark == command_mark(id));
+    if ends_commands {
+        // Before the lock is asked for: they may be what its holder waits for.
+        host.carry_out(id, action).map_err(in_words)?;
+    }
+    let journal = resume(host, state, id)?;
+    if !ends_commands {
+        host.carry_out(id, action).map_err(in_words)?;
+    }
+    let Some(mut journal) = journal else {
+        return Ok(());
+    };
+    let entries = journal.record().entries.iter().enumerate();
+    let undone: Vec<usize> = entries
+        .filter(|(_, entry)| {
+            let step = &entry.step;
+            let by = [&step.undo, &step.back].map(Option::as_ref);
+            !entry.undone && by.contains(&Some(action))
+        })
+        .map(|(n, _)| n)
+        .collect();
+    for n in undone {
+        // Not noted (a full disk) means only that it is undone once more.
+        let _ = journal.undone(n);
+    }
+    if journal.record().to_undo().is_empty() {
+        journal.remove().map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Removes the copy of the program from a node's directory, and that directory if it was made for
+/// the copy and is empty, unless a journal is left there. Fine when there is no copy.
+pub fn forget_copy(state: &StateDir) {
+    if !matches!(state.journal_files(), Ok(files) if files.is_empty()) {
+        return;
+    }
+    let dir = state.path().join(COPY_DIR);
+    let ours = dir
+        .symlink_metadata()
+        .is_ok_and(|data| data.is_dir() && data.uid() == rustix::process::geteuid().as_raw());
+    if !ours {
+        return;
+    }
+    let made = dir.join(MADE_FILE).exists();
+    // What stays for another reason than being used harms nobody, and goes the next time.
+    let _ = std::fs::remove_dir_all(&dir);
+    let _ = std::fs::remove_dir(state.journals());
+    if made {
+        let _ = std::fs::remove_dir(state.path());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The agent on a pretended machine: what it notes, what it strikes, what it refuses.
+
+use super::*;
+use crate::host::agent::{Frames, framed};
+use crate::host::{FakeHost, FakeWhen};
+use crate::journal::Record;
+use std::io::{Read, Write, pipe};
+
+const ID: &str = "nbd-1";
+
+fn state(place: &tempfile::TempDir) -> StateDir {
+    StateDir::new(place.path())
+}
+
+fn step(dir: &str) -> Step {
+    Step {
+        why: "make a directory".into(),
+        node: "n1".into(),
+        apply: Action::MakeDir(dir.into()),
+        undo: Some(Action::RemoveDir(dir.into())),
+        back: None,
+    }
+}
+
+fn noted(state: &StateDir) -> Option<Record> {
+    Record::read(&journal_path(state, ID)).ok()
+}
+
+#[test]
+fn a_step_is_noted_before_it_is_done_and_struck_when_it_is_undone() {
+    for when in [FakeWhen::Before, FakeWhen::After] {
+        let place = tempfile::tempdir().unwrap();
+        let state = state(&place);
+        let mut host = FakeHost::new().failing_at(1, when);
+        apply(&mut host, &state, ID, &step("/a")).unwrap();
+        apply(&mut host, &state, ID, &step("/b")).unwrap_err();
+        let record = noted(&state).unwrap();
+        let done: Vec<bool> = record.entries.iter().map(|entry| entry.done).collect();
+        assert_eq!(done, [true, false]);
+        assert!(record.entries.iter().all(|entry| entry.step.node == HERE));
+        for (_, _, action) in record.to_undo() {
+            assert!(noted(&state).is_some());
+            undo(&mut host, &state, ID, &action).unwrap();
+        }
+        assert!(noted(&state).is_none() && host.state.is_empty());
+        // Once more, with nothing there.
+        undo(&mut host, &state, ID, &Action::RemoveDir("/a".into())).unwrap();
+    }
+}
+
+#[test]
+fn carrying_out_what_would_undo_strikes_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let state = state(&place);
+    let mut host = FakeHost::new();
+    apply(&mut host, &state, ID, &step("/a")).unwrap();
+    let remove = Box::new(Action::RemoveDir("/a".into()));
+    let request = Request::CarryOut {
+        id: ID.into(),
+        action: remove,
+    };
+    assert_eq!(answer(request, &mut host, &state), Answer::Done);
+    assert!(!noted(&state).unwrap().entries[0].undone);
+}
+
+#[test]
+fn steps_without_undo_leave_no_journal_once_commands_are_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let state = state(&place);
+    let mut host = FakeHost::new();
+    let look = Step {
+        undo: None,
+        apply: Action::PortFree(1),
+        ..step("/a")
+    };
+    apply(&mut host, &state, ID, &look).unwrap();
+    assert!(noted(&state).is_some());
+    let mark = command_mark(ID);
+    undo(&mut host, &state, ID, &Action::Stop { mark }).unwrap();
+    assert!(noted(&state).is_none());
+}
+
+#[test]
+fn identifiers_that_are_paths_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let mut host = FakeHost::new();
+    for id in ["", "../x", "a/b", "A", &"x".repeat(101)] {
+        assert!(apply(&mut host, &state(&place), id, &step("/a")).is_err());
+        assert!(undo(&mut host, &state(&place), id, &step("/a").apply).is_err());
+    }
+    assert!(host.asked.is_empty());
+}
+
+#[test]
+fn the_copy_stays_while_a_journal_does() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("node");
+    let state = StateDir::new(&dir);
+    let copy = dir.join(COPY_DIR);
+    std::fs::create_dir_all(&copy).unwrap();
+    std::fs::write(copy.join(MADE_FILE), "").unwrap();
+    let mut host = FakeHost::new();
+    apply(&mut host, &state, ID, &step("/a")).unwrap();
+    forget_copy(&state);
+    assert!(copy.exists());
+    undo(&mut host, &state, ID, &Action::RemoveDir("/a".into())).unwrap();
+    forget_copy(&state);
+    assert!(!dir.exists());
+}
+
+/// Serves these bytes; gives the answers and how it ended.
+fn served(bytes: &[u8]) -> (Vec<Answer>, Result<(), String>) {
+    let place = tempfile::tempdir().unwrap();
+    let (input, mut asked) = pipe().unwrap();
+    let (mut answers, output) = pipe().unwrap();
+    asked.write_all(bytes).unwrap();
+    drop(asked);
+    let go = AtomicBool::new(false);
+    let ended = serve(
+        &mut FakeHost::new(),
+        &state(&place),
+        "b",
+        (input, output),
+        &go,
+    );
+    let mut bytes = Vec::new();
+    answers.read_to_end(&mut bytes).unwrap();
+    let ready = format!("\n{READY_LINE}\n");
+    let bytes = bytes.strip_prefix(ready.as_bytes()).unwrap();
+    let mut frames = Frames::default();
+    frames.push(bytes);
+    let mut all = Vec::new();
+    while let Some(message) = frames.next_message().unwrap() {
+        all.push(Answer::read(&message).unwrap());
+    }
+    (all, ended)
+}
+
+fn stream(requests: &[Request]) -> Vec<u8> {
+    requests
+        .iter()
+        .flat_map(|request| framed(&written(request)).unwrap())
+        .collect()
+}
+
+#[test]
+fn nothing_is_done_before_the_greeting_or_after_what_is_not_understood() {
+    let hello = || Request::Hello {
+        protocol: PROTOCOL,
+        build: "b".into(),
+    };
+    let (answers, ended) = served(&stream(&[Request::IsRoot, hello(), Request::IsRoot]));
+    assert!(matches!(answers[0], Answer::Failed(_)), "{answers:?}");
+    assert!(matches!(answers[1], Answer::Hello { .. }));
+    assert_eq!(answers[2], Answer::Is(true));
+    assert_eq!(ended, Ok(()));
+    let (answers, ended) = served(&stream(&[hello(), Request::Bye, Request::IsRoot]));
+    assert_eq!((answers.len(), ended), (1, Ok(())));
+    for bytes in [b"hello\n".to_vec(), framed(b"{}").unwrap()] {
+        let (answers, ended) = served(&[stream(&[hello()]), bytes].concat());
+        assert_eq!(answers.len(), 1);
+        assert!(ended.is_err());
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What ssh says when it cannot connect, as one error with what to do.
+
+/// What `ssh` writes, what it means, and what to do.
+const KNOWN: [(&str, &str); 9] = [
+    (
+        // Its warning is long; this line of it is near the end.
+        "has changed and you have requested strict checking",
+        "its host key is not the one that is known. If the machine was set up anew, compare the new \
+         fingerprint and remove the old key with ssh-keygen -R; if not, somebody is in between",
+    ),
+    (
+        "host key is known for",
+        "its host key is not known. Connect once by hand with ssh, compare the fingerprint with \
+         that of the machine (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and accept it",
+    ),
+    (
+        "Host key verification failed",
+        "its host key is not known. Connect once by hand with ssh, compare the fingerprint with \
+         that of the machine (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and accept it",
+    ),
+    (
+        "Permission denied (",
+        "it does not accept our key, and nobody is asked for a password. Make `ssh` work without \
+         one: ssh-copy-id, ssh-add, or IdentityFile in the ssh configuration",
+    ),
+    (
+        "Could not resolve hostname",
+        "its name is not known here. Give an address, or HostName in the ssh configuration",
+    ),
+    (
+        "Connection refused",
+        "nothing listens there. Start sshd on it, or give Port in the ssh configuration",
+    ),
+    (
+        "Connection timed out",
+        "it does not answer. See whether it runs and whether a firewall is in between",
+    ),
+    (
+        "No route to host",
+        "there is no way to it. See whether it runs and which network it is in",
+    ),
+    (
+        "Network is unreachable",
+        "there is no way to it. See which network it is in",
+    ),
+];
+
+/// What is wrong, from what the command wrote; its own words when they are not known.
+pub(super) fn in_words(words: &str) -> String {
+    let known = KNOWN.iter().find(|(sign, _)| words.contains(sign));
+    match known {
+        Some((_, meaning)) => (*meaning).into(),
+        None if words.is_empty() => "the command that reaches it ended without a word".into(),
+        None => format!("the command that reaches it said: {words}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_becomes_what_to_do() {
+        for (said, expect) in [
+            (
+                "No ED25519 host key is known for 10.0.0.1 and you have requested strict checking. \
+                 | Host key verification failed.",
+                "not known. Connect once",
+            ),
+            (
+                "Host key for a has changed and you have requested strict checking. | Host key \
+                 verification failed.",
+                "not the one that is known",
+            ),
+            ("root@a: Permission denied (publickey).", "ssh-copy-id"),
+            ("ssh: connect to host a port 22: Connection refused", "sshd"),
+            ("Error: No such container: box", "No such container: box"),
+            ("", "without a word"),
+        ] {
+            let text = in_words(said);
+            assert!(text.contains(expect), "{said}: {text}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Machines of the user that stacks can be spread over.
+//!
+//! How they are written in a file is the program's matter; here they are looked at.
+
+use plimsoll_core::plan::{HERE, Node, Reach};
+use std::path::Path;
+
+use super::{Choice, Options, Shape, SiteError, Unmet};
+use crate::host::{HostError, Hosts, network};
+
+/// One machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Its name: lower-case letters and digits.
+    pub name: String,
+    /// The command that gives a shell on it, `sh` appended.
+    pub reach: Vec<String>,
+    /// Address at which the other nodes reach it.
+    pub address: String,
+    /// Directory on it below which everything is made.
+    pub dir: String,
+}
+
+/// The machines of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inventory {
+    /// The file, for errors.
+    pub file: String,
+    /// Address at which the nodes reach this machine; found out when absent.
+    pub address: Option<String>,
+    /// The machines, in the order in which stacks take them.
+    pub machines: Vec<Machine>,
+}
+
+impl Inventory {
+    /// The first machines, as many as a stack of this shape takes, looked at.
+    pub(super) fn servers(
+        &self,
+        choice: &Choice,
+        shape: &Shape,
+        options: &Options,
+        hosts: &mut dyn Hosts,
+    ) -> Result<Vec<Node>, SiteError> {
+        let count = usize::from(shape.servers);
+        let Some(machines) = self.machines.get(..count) else {
+            let text = format!(
+                "it takes {count} servers, and {} names {}; add [[node]] to it",
+                self.file,
+                self.machines.len()
+            );
+            return Err(Unmet(vec![text]).into());
+        };
+        let mut nodes: Vec<Node> = machines.iter().map(unseen).collect();
+        hosts.meet(&nodes);
+        let mut missing = Vec::new();
+        for node in &mut nodes {
+            missing.extend(look(node, choice, shape, options, hosts)?);
+        }
+        if missing.is_empty() {
+            Ok(nodes)
+        } else {
+            Err(Unmet(missing).into())
+        }
+    }
+
+    /// The address at which the servers reach this machine.
+    pub(super) fn client_address(&self, servers: &[Node]) -> Result<String, Unmet> {
+        if let Some(address) = &self.address {
+            return Ok(address.clone());
+        }
+        let Some(first) = servers.first() else {
+            return Ok("127.0.0.1".into());
+        };
+        network::address_towards(&first.address).ok_or_else(|| {
+            Unmet(vec![format!(
+                "there is no way from here to {}, the address of node {}; correct it in {}",
+                first.address, first.name, self.file
+            )])
+        })
+    }
+}
+
+fn unseen(machine: &Machine) -> Node {
+    Node {
+        name: machine.name.clone(),
+        reach: Reach::Agent(machine.reach.clone()),
+        address: machine.address.clone(),
+        dir: machine.dir.clone(),
+        free_bytes: 0,
+        direct_align_bytes: 0,
+        first_port: 0,
+    }
+}
+
+/// Looks at a machine; gives what it lacks.
+fn look(
+    node: &mut Node,
+    choice: &Choice,
+    shape: &Shape,
+    options: &Options,
+    hosts: &mut dyn Hosts,
+) -> Result<Vec<String>, HostError> {
+    debug_assert_ne!(node.name, HERE, "inventories do not name this machine");
+    let host = hosts.on(&node.name)?;
+    let found = host.target(Path::new(&node.dir))?;
+    node.free_bytes = found.free_bytes;
+    node.direct_align_bytes = found.direct_align_bytes;
+    node.first_port = options.first_port;
+    if shape.ports > 0 {
+        node.first_port = host.free_ports(options.first_port, shape.ports)?;
+    }
+    let unmet = choice.stack.server_needs(choice).check(host).err();
+    let said = |text: String| format!("on node {}: {text}", node.name);
+    Ok(unmet.map_or_else(Vec::new, |unmet| unmet.0.into_iter().map(said).collect()))
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll agent`: what a plimsoll on another machine starts here.
+
+use crate::failure::{Code, Failure, Outcome, failed};
+use plimsoll_lab::host::agent::{Program, serve};
+use plimsoll_lab::journal::StateDir;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Carry out what a plimsoll on another machine asks for. Started by it, not by people.
+///
+/// Speaks over standard input and output and opens no port. Every step stands in a journal in DIR
+/// before it is begun: PLIMSOLL_STATE=DIR plimsoll raze, on this machine, undoes what is left. It
+/// ends when its connection does, or after ten minutes without a request.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Directory for the journal and for everything that is made.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let (input, output) = (std::io::stdin(), std::io::stdout());
+    if input.is_terminal() {
+        return Err(Failure::usage(
+            "serve a terminal: the agent is started by plimsoll on another machine",
+        )
+        .hint("name this machine in an inventory file there, and use it with --on"));
+    }
+    let program = Program::this().map_err(failed(Code::Failed))?;
+    // A step under way is finished; a connection that ends also ends the wait for the next one.
+    let stop = super::stop_flag()?;
+    let state = StateDir::new(&args.dir);
+    serve(
+        &mut super::host(),
+        &state,
+        &program.build,
+        (input, output),
+        &stop,
+    )
+    .map_err(|error| Failure::new(Code::Failed, format!("go on as an agent: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Inventory files: the machines a stack is spread over, as their user writes them.
+//!
+//! Manual: `docs/stacks/inventory.md`, whose example is a test here.
+
+use crate::failure::Failure;
+use plimsoll_core::plan::HERE;
+use plimsoll_lab::stacks::{Inventory, Machine};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::Path;
+
+/// Largest file that is read; a hundred machines take some ten kilobytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Where everything is made on a node that does not say: also where `plimsoll raze` looks when root
+/// runs it there.
+const DIR: &str = "/var/lib/plimsoll";
+
+/// What ssh is told besides the host. Host keys are always checked and must be known, whatever the
+/// user's configuration says; nobody is asked anything; a dead connection is told within a quarter
+/// of a minute; nothing is forwarded and no port opened.
+const SSH_OPTIONS: [&str; 7] = [
+    "StrictHostKeyChecking=yes",
+    "BatchMode=yes",
+    "ConnectTimeout=10",
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=3",
+    "ClearAllForwardings=yes",
+    "PermitLocalCommand=no",
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InventoryFile {
+    /// Address of this machine for the nodes.
+    address: Option<String>,
+    /// Configuration file for ssh, instead of the user's.
+    ssh_config: Option<String>,
+    #[serde(default)]
+    node: Vec<NodeEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeEntry {
+    name: String,
+    ssh: Option<String>,
+    command: Option<Vec<String>>,
+    address: String,
+    #[serde(default = "default_dir")]
+    dir: String,
+}
+
+fn default_dir() -> String {
+    DIR.into()
+}
+
+/// Reads an inventory file.
+pub(super) fn read(path: &Path) -> Result<Inventory, Failure> {
+    let wrong = |error: &dyn Display| {
+        Failure::usage(format!("read inventory {}: {error}", path.display()))
+            .hint("docs/stacks/inventory.md says what stands in it")
+    };
+    let size = std::fs::metadata(path)
+        .map_err(|error| wrong(&error))?
+        .len();
+    if size > MAX_BYTES {
+        return Err(wrong(&format!(
+            "it has {size} bytes, more than any inventory"
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    parse(&text, folder, &path.display().to_string()).map_err(|error| wrong(&error))
+}
+
+fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
+    let file: InventoryFile = toml::from_str(text).map_err(|error| error.to_string())?;
+    if file.node.is_empty() {
+        return Err("it names no machine; each begins with a line [[node]]".into());
+    }
+    let mut names = BTreeSet::new();
+    let mut machines = Vec::new();
+    for (n, entry) in file.node.iter().enumerate() {
+        check_name(n, &entry.name)?;
+        if !names.insert(entry.name.as_str()) {
+            return Err(format!("two nodes are named {}", entry.name));
+        }
+        let of_node = |error: String| format!("node {}: {error}", entry.name);
+        check_address(&entry.address).map_err(of_node)?;
+        let config = file.ssh_config.as_deref().map(|name| folder.join(name));
+        machines.push(Machine {
+            name: entry.name.clone(),
+            reach: reach(entry, config.as_deref()).map_err(of_node)?,
+            address: entry.address.clone(),
+            dir: checked_dir(&entry.dir).map_err(of_node)?,
+        });
+    }
+    if let Some(address) = &file.address {
+        check_address(address)?;
+    }
+    Ok(Inventory {
+        file: shown.into(),
+        address: file.address,
+        machines,
+    })
+}
+
+fn check_name(n: usize, name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if name.is_empty() || name.len() > 20 || !name.chars().all(is_plain) {
+        return Err(format!(
+            "the name '{name}' of node {} is not made of 1 to 20 lower-case letters and digits",
+            n + 1
+        ));
+    }
+    if name == HERE {
+        return Err(format!(
+            "'{HERE}' is this machine; give node {} another name",
+            n + 1
+        ));
+    }
+    Ok(())
+}
+
+fn check_address(address: &str) -> Result<(), String> {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || ".:-".contains(c);
+    if address.is_empty() || address.starts_with('-') || !address.chars().all(is_safe) {
+        return Err(format!("'{address}' is no address, such as 10.0.0.2"));
+    }
+    Ok(())
+}
+
+/// A directory that stands in option lists, addresses and lines for a shell.
+fn checked_dir(dir: &str) -> Result<String, String> {
+    let dir = dir.trim_end_matches('/');
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    let climbs = dir.split('/').any(|part| part == "..");
+    if dir.starts_with('/') && dir.chars().all(is_safe) && !climbs {
+        return Ok(dir.into());
+    }
+    Err(format!(
+        "dir '{dir}' must be absolute, without '..', and made of letters, digits and /._-+@ only"
+    ))
+}
+
+/// The command that gives a shell on a node.
+fn reach(entry: &NodeEntry, config: Option<&Path>) -> Result<Vec<String>, String> {
+    match (&entry.ssh, &entry.command) {
+        (Some(host), None) => ssh(host, config),
+        (None, Some(command)) => {
+            if command.first().is_none_or(String::is_empty) {
+                return Err("its command is empty".into());
+            }
+            Ok(command.clone())
+        }
+        (Some(_), Some(_)) => Err("it has both ssh and command; leave one out".into()),
+        (None, None) => Err(
+            "it does not say how it is reached: ssh = \"user@host\", or command = [\"docker\", \
+             \"exec\", \"-i\", \"box\"]"
+                .into(),
+        ),
+    }
+}
+
+fn ssh(host: &str, config: Option<&Path>) -> Result<Vec<String>, String> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    if host.is_empty() || host.starts_with('-') || host.contains(is_odd) {
+        return Err(format!(
+            "ssh '{host}' is no host; options such as Port and IdentityFile go into the ssh \
+             configuration (ssh_config = \"FILE\" names one)"
+        ));
+    }
+    let mut words = vec!["ssh".to_owned(), "-T".into()];
+    if let Some(config) = config {
+        let config = std::path::absolute(config).map_err(|error| error.to_string())?;
+        words.push("-F".into());
+        words.push(config.to_string_lossy().into_owned());
+    }
+    for option in SSH_OPTIONS {
+        words.push("-o".into());
+        words.push(option.into());
+    }
+    words.push("--".into());
+    words.push(host.into());
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Inventory, String> {
+        parse(text, Path::new("/lab"), "lab.toml")
+    }
+
+    /// The examples of the manual, in the order in which they stand there.
+    fn examples() -> Vec<String> {
+        let page = include_str!("../../../../docs/stacks/inventory.md");
+        let mut parts = page.split("```toml\n").skip(1);
+        let mut all = Vec::new();
+        while let Some((example, _)) = parts.next().and_then(|part| part.split_once("```")) {
+            all.push(example.to_owned());
+        }
+        all
+    }
+
+    #[test]
+    fn the_examples_of_the_manual_are_understood() {
+        let examples = examples();
+        assert!(examples.len() >= 2, "{examples:?}");
+        for example in &examples {
+            parsed(example).unwrap();
+        }
+        let first = parsed(&examples[0]).unwrap();
+        let names: Vec<&str> = first.machines.iter().map(|m| m.name.as_str()).collect();
+        assert_eq!(names, ["n1", "n2", "box"]);
+        assert_eq!(first.machines[0].dir, DIR);
+        assert_eq!(first.machines[2].reach, ["docker", "exec", "-i", "box"]);
+    }
+
+    #[test]
+    fn ssh_always_checks_host_keys_and_takes_the_named_configuration() {
+        let text = "ssh_config = \"keys.conf\"\n[[node]]\nname = \"n1\"\nssh = \"root@a\"\naddress = \"10.0.0.2\"\n";
+        let reach = parsed(text).unwrap().machines[0].reach.join(" ");
+        assert!(
+            reach.starts_with(
+                "ssh -T -F /lab/keys.conf -o StrictHostKeyChecking=yes -o BatchMode=yes"
+            )
+        );
+        assert!(reach.ends_with(" -- root@a"), "{reach}");
+        assert!(!reach.contains("Checking=no"), "{reach}");
+    }
+
+    #[test]
+    fn each_mistake_has_one_error_that_names_it() {
+        let node = |rest: &str| format!("[[node]]\nname = \"n1\"\naddress = \"10.0.0.2\"\n{rest}");
+        let good = node("ssh = \"a\"\n");
+        parsed(&good).unwrap();
+        for (text, expect) in [
+            (String::new(), "names no machine"),
+            (good.replace("n1", "N1"), "lower-case"),
+            (good.replace("n1", "here"), "is this machine"),
+            (format!("{good}{good}"), "two nodes are named n1"),
+            (good.replace("10.0.0.2", "a b"), "is no address"),
+            (good.replace("10.0.0.2", ""), "is no address"),
+            (good.replace("ssh", "shh"), "unknown field `shh`"),
+            (good.replace("\"a\"", "\"-oProxyCommand=x\""), "is no host"),
+            (good.replace("\"a\"", "\"a -p 22\""), "is no host"),
+            (node(""), "does not say how"),
+            (node("ssh = \"a\"\ncommand = [\"x\"]\n"), "both"),
+            (node("command = []\n"), "command is empty"),
+            (node("ssh = \"a\"\ndir = \"x\"\n"), "must be absolute"),
+            (node("ssh = \"a\"\ndir = \"/a b\"\n"), "must be absolute"),
+            (node("ssh = \"a\"\ndir = \"/a/../b\"\n"), "must be absolute"),
+            (format!("address = \"?\"\n{good}"), "is no address"),
+        ] {
+            let error = parsed(&text).unwrap_err();
+            assert!(error.contains(expect), "{text}: {error}");
+        }
+    }
+}
