@@ -24,11 +24,12 @@ stacks=(
   "rpcbind rpcbind the-port-mapper-that-server-needs"
   "bubblewrap bwrap gives-both-a-/run-of-their-own"
 )
-build=("gcc cc links-the-program")
+build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "fio fio its-exported-jobs-are-run-by-it"
-    "bonnie++ bonnie++ its-output-is-read") ;;
+    "bonnie++ bonnie++ its-output-is-read" "openssh-client ssh reaches-nodes"
+    "openssh-server sshd stands-for-a-node" "iproute2 ip networks-of-nodes") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
@@ -76,6 +77,11 @@ log=$(mktemp)
 if [[ " ${missing[*]} " == *" tgt "* ]] && [ -d /run/systemd/system ]; then
   echo "keeping Debian's own tgt service off (systemctl unmask tgt brings it back)"
   systemctl mask tgt.service
+fi
+# The same for sshd: tests start their own in networks of their own.
+if [[ " ${missing[*]} " == *" openssh-server "* ]] && [ -d /run/systemd/system ]; then
+  echo "keeping Debian's own ssh service off (systemctl unmask ssh brings it back)"
+  systemctl mask ssh.service ssh.socket
 fi
 if ! { apt-get update && apt-get install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
   tail -n 20 "$log" >&2

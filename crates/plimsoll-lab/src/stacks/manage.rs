@@ -170,7 +170,7 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         choice,
         size_bytes: options.size_bytes,
         site: &site,
-        kernel_has_nfs: kernel_has_nfs(host),
+        kernel_has_nfs: kernel_has_nfs(hosts.here()),
     };
     let (steps, mut made) = choice.stack.plan(&order).map_err(unmet)?;
     let mut plan = Plan::default();

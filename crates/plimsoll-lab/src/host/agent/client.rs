@@ -203,6 +203,10 @@ impl Host for AgentHost {
         self.is(&Request::Exists(path.to_string_lossy().into_owned()))
     }
 
+    fn knows_file_system(&self, name: &str) -> bool {
+        self.is(&Request::KnowsFileSystem(name.into()))
+    }
+
     fn is_root(&self) -> bool {
         self.is(&Request::IsRoot)
     }

@@ -56,6 +56,8 @@ pub enum Request {
     FindQemuModule(String),
     /// Does this file exist?
     Exists(String),
+    /// Can the kernel mount file systems of this type?
+    KnowsFileSystem(String),
     /// Are actions carried out as root?
     IsRoot,
     /// What is below this directory?

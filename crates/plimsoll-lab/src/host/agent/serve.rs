@@ -103,6 +103,7 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
         Request::FindProgram(name) => path(host.find_program(&name)),
         Request::FindQemuModule(name) => path(host.find_qemu_module(&name)),
         Request::Exists(path) => Answer::Is(host.exists(Path::new(&path))),
+        Request::KnowsFileSystem(name) => Answer::Is(host.knows_file_system(&name)),
         Request::IsRoot => Answer::Is(host.is_root()),
         Request::Target(dir) => match host.target(Path::new(&dir)) {
             Ok(facts) => Answer::Target(Box::new(facts)),

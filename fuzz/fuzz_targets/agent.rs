@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any bytes as what comes over the wire between a controller and an agent, in pieces of any
+//! length: neither side may panic, hang, or hold more than came.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_lab::host::agent::{Answer, Frames, Request, framed};
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&piece, stream)) = input.split_first() else {
+        return;
+    };
+    // Also as a whole message, which random bytes seldom are.
+    let _ = (Request::read(stream), Answer::read(stream));
+    let whole = framed(stream).unwrap_or_default();
+    for bytes in [stream, &whole] {
+        let mut frames = Frames::default();
+        'stream: for part in bytes.chunks(usize::from(piece) + 1) {
+            frames.push(part);
+            loop {
+                match frames.next_message() {
+                    Ok(Some(message)) => {
+                        let _ = (Request::read(&message), Answer::read(&message));
+                    }
+                    Ok(None) => break,
+                    Err(_) => break 'stream,
+                }
+            }
+            assert!(frames.waiting() <= bytes.len());
+        }
+    }
+});
