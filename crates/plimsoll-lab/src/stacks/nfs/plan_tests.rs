@@ -18,7 +18,7 @@ fn planned(text: &str, file_systems: &[&str], place: Option<Place>) -> Result<St
     };
     let mut host = FakeHost::new();
     host.file_systems = file_systems.iter().map(ToString::to_string).collect();
-    let planned = plan(&choice, &options, &host).map_err(|error| error.to_string())?;
+    let planned = plan(&choice, &options, &mut host).map_err(|error| error.to_string())?;
     let steps = planned.plan.steps.iter();
     let steps: Vec<String> = steps.map(|step| step.apply.to_string()).collect();
     Ok(format!("{}\n{}", planned.made.place(), steps.join("\n")))
