@@ -24,13 +24,23 @@ stacks=(
   "rpcbind rpcbind the-port-mapper-that-server-needs"
   "bubblewrap bwrap gives-both-a-/run-of-their-own"
 )
+# Only tests raise these.
+more=(
+  "glusterfs-server glusterd servers-of-the-gluster-stack"
+  "glusterfs-client glusterfs mounts-of-the-gluster-stack"
+  "iproute2 ip networks-of-the-nodes"
+  "openssl openssl certificates-of-the-tenant-layer"
+  "bindfs bindfs maps-users-in-the-tenant-layer"
+  "gocryptfs gocryptfs encryption-of-the-crypt-layer"
+  "openssh-client ssh reaches-nodes"
+  "openssh-server sshd stands-for-a-node"
+)
 build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
-  test) wanted=("${build[@]}" "${stacks[@]}" "fio fio its-exported-jobs-are-run-by-it"
-    "bonnie++ bonnie++ its-output-is-read" "openssh-client ssh reaches-nodes"
-    "openssh-server sshd stands-for-a-node" "iproute2 ip networks-of-nodes") ;;
-  stacks) wanted=("${build[@]}" "${stacks[@]}") ;;
+  test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
+    "bonnie++ bonnie++ its-output-is-read") ;;
+  stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
   *) echo "setup.sh: '$what' is not demo, test, stacks or bench" >&2; exit 2 ;;

@@ -126,10 +126,11 @@ impl Bench<'_> {
             Proof::SecondClient { path } => self.second_client(mount, Path::new(path)),
             Proof::Refused {
                 node,
+                before,
                 attempt,
                 undo,
                 ..
-            } => self.refused(node, attempt, undo.as_deref(), hosts),
+            } => self.refused(node, (before, attempt, undo), hosts),
             Proof::Hidden { node, dirs } => self.hidden(node, dirs, hosts),
             Proof::Survives {
                 node,
@@ -196,14 +197,16 @@ impl Bench<'_> {
     fn refused(
         &self,
         node: &str,
-        attempt: &plimsoll_core::plan::Cmd,
-        undo: Option<&Action>,
+        (before, attempt, undo): (&[Action], &plimsoll_core::plan::Cmd, &[Action]),
         hosts: &mut dyn Hosts,
     ) -> Result<String, Trouble> {
         let host = hosts.on(node)?;
-        let tried = host.carry_out(self.id, &Action::Run(attempt.clone()));
-        if let Some(undo) = undo {
-            host.carry_out(self.id, undo)?;
+        let mut all = before.iter();
+        let tried = all
+            .try_for_each(|action| host.carry_out(self.id, action))
+            .and_then(|()| host.carry_out(self.id, &Action::Run(attempt.clone())));
+        for action in undo {
+            host.carry_out(self.id, action)?;
         }
         match tried {
             Ok(()) => Err(Trouble::Stack(format!("'{attempt}' succeeded"))),

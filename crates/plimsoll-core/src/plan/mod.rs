@@ -134,6 +134,9 @@ pub enum Action {
         /// What is run then; it must exit with 0.
         run: Cmd,
     },
+    /// Wait until a program, run again and again, ends with 0: for what goes on behind the back of
+    /// who started it.
+    Await(Cmd),
     /// Start a daemon in a session of its own, marked, with its output in `log`.
     Start {
         /// The daemon.
@@ -248,6 +251,7 @@ impl fmt::Display for Action {
         match self {
             Action::Run(cmd) => write!(f, "{cmd}"),
             Action::RunIf { when, run } => write!(f, "{run}, if this ends with 0: {when}"),
+            Action::Await(cmd) => write!(f, "wait for '{cmd}'"),
             Action::Start { cmd, .. } => write!(f, "{cmd} &"),
             Action::Stop { mark } => write!(f, "end the processes marked {mark}"),
             Action::MakeDir(path) => write!(f, "mkdir {path}"),

@@ -112,6 +112,15 @@ pub enum Reach {
     Agent(Vec<String>),
 }
 
+impl Reach {
+    /// Whether its commands run on this machine, whatever its network: its files are ours, and its
+    /// disk is the same.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        !matches!(self, Reach::Agent(_))
+    }
+}
+
 /// A machine, or what stands for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -200,10 +209,14 @@ pub enum Proof {
         why: String,
         /// The node it is tried on.
         node: String,
-        /// What is tried.
+        /// What must be done first: a mount, say. If one of these fails, that is a refusal too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        before: Vec<Action>,
+        /// What is tried then.
         attempt: Box<Cmd>,
-        /// What cleans up if it worked after all.
-        undo: Option<Box<Action>>,
+        /// What cleans up, in order, whether it worked or not.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        undo: Vec<Action>,
     },
     /// Neither the stamped text of a file nor its name is found below these directories.
     Hidden {

@@ -154,7 +154,7 @@ impl FakeHost {
             Action::TellAccount { secret, .. } => {
                 check(state.files.contains_key(secret), "is missing", secret)?;
             }
-            Action::PortFree(_) => {}
+            Action::Await(_) | Action::PortFree(_) => {}
             Action::MountIs { path, .. } => {
                 check(state.mounts.contains_key(path), "is not mounted", path)?;
             }

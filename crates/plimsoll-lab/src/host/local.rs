@@ -20,11 +20,20 @@ use super::{
 use crate::facts;
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
-const ALLOWED: [&str; 15] = [
+const ALLOWED: &[&str] = &[
+    "bindfs",
     "btrfs",
+    "cat",
     "fallocate",
     "ganesha.nfsd",
+    "gluster",
+    "glusterd",
+    "glusterfs",
+    "gocryptfs",
+    "grep",
     "losetup",
+    "ls",
+    "mkdir",
     "mkfs.btrfs",
     "mkfs.ext4",
     "mkfs.xfs",
@@ -32,6 +41,7 @@ const ALLOWED: [&str; 15] = [
     "nbdfuse",
     "nbdinfo",
     "nbdkit",
+    "openssl",
     watchdog::PROGRAM,
     "qemu-storage-daemon",
     "rpcbind",
@@ -312,19 +322,39 @@ impl LocalHost {
                 fs::metadata(path).is_ok_and(|data| data.len() >= *bytes)
             }
             Ready::Mounted(path) => is_mounted(Path::new(path))?,
-            Ready::Succeeds(cmd) => {
-                self.check_allowed(id, cmd)?;
-                let (path, args) = self.placed(cmd)?;
-                let asked = command::Ready {
-                    program: &path,
-                    args,
-                    env: &cmd.env,
-                    mark,
-                    shown: cmd.to_string(),
-                };
-                asked.run(ASK_LIMIT, &*self.clock).is_ok()
-            }
+            Ready::Succeeds(cmd) => self.ask(id, cmd, mark)?.is_ok(),
         })
+    }
+
+    /// Runs a command that looks at something; inside, whether it ended with 0, or why not.
+    fn ask(&self, id: &str, cmd: &Cmd, mark: &str) -> Result<Result<String, HostError>, HostError> {
+        self.check_allowed(id, cmd)?;
+        let (path, args) = self.placed(cmd)?;
+        let asked = command::Ready {
+            program: &path,
+            args,
+            env: &cmd.env,
+            mark,
+            shown: cmd.to_string(),
+        };
+        Ok(asked.run(ASK_LIMIT, &*self.clock))
+    }
+
+    fn await_success(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
+        let began = self.clock.now();
+        let limit = match cmd.limit_s {
+            0 => READY_LIMIT,
+            seconds => Duration::from_secs(seconds.into()),
+        };
+        loop {
+            match self.ask(id, cmd, &command_mark(id))? {
+                Ok(_) => return Ok(()),
+                Err(error) if self.clock.now().saturating_sub(began) > limit => {
+                    return Err(error);
+                }
+                Err(_) => self.clock.pause(LOOK),
+            }
+        }
     }
 
     fn attach_loop(&self, id: &str, file: &Path) -> Result<(), HostError> {
@@ -430,6 +460,7 @@ impl Host for LocalHost {
                 Err(HostError::Failed { .. }) => Ok(()),
                 Err(error) => Err(error),
             },
+            Action::Await(cmd) => self.await_success(id, cmd),
             Action::Start {
                 cmd,
                 mark,
@@ -520,23 +551,24 @@ impl Host for LocalHost {
     }
 }
 
-/// The program that `bwrap` starts for us with a directory of ours in the place of `/run`; only in
-/// this form may a plan name `bwrap`.
+/// The program that `bwrap` starts for us with a view of the machine's directories of its own;
+/// plans may name `bwrap` only with the options that make such a view.
 fn enclosed(cmd: &Cmd) -> Option<&str> {
     if cmd.program != "bwrap" {
         return None;
     }
-    let words: Vec<&str> = cmd
-        .args
-        .iter()
-        .map(|arg| match arg {
-            Arg::Text(text) => text.as_str(),
-            Arg::LoopOf(_) => "",
-        })
-        .collect();
-    match words.as_slice() {
-        ["--dev-bind", "/", "/", "--bind", _, "/run", program, ..] => Some(program),
-        _ => None,
+    let mut rest = cmd.args.as_slice();
+    loop {
+        let [Arg::Text(first), after @ ..] = rest else {
+            return None;
+        };
+        let values = match first.as_str() {
+            "--bind" | "--dev-bind" | "--ro-bind" | "--ro-bind-try" => 2,
+            "--cap-add" | "--proc" | "--tmpfs" => 1,
+            "--" => 0,
+            program => return (!program.starts_with('-')).then_some(program),
+        };
+        rest = after.get(values..)?;
     }
 }
 
@@ -570,5 +602,45 @@ fn mount_is(path: &Path, file_system: &str) -> Result<(), HostError> {
             "{} is not mounted, so load would go to the disk below it",
             path.display()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_view_of_its_own_encloses_is_what_counts() {
+        for (words, expect) in [
+            (
+                &[
+                    "--dev-bind",
+                    "/",
+                    "/",
+                    "--bind",
+                    "/a",
+                    "/run",
+                    "rpcbind",
+                    "-f",
+                ][..],
+                Some("rpcbind"),
+            ),
+            (
+                &[
+                    "--cap-add",
+                    "ALL",
+                    "--proc",
+                    "/proc",
+                    "--",
+                    "glusterd",
+                    "--bind",
+                ],
+                Some("glusterd"),
+            ),
+            (&["--unshare-all", "sh"], None),
+            (&["--bind", "/a"], None),
+        ] {
+            assert_eq!(enclosed(&Cmd::new("bwrap", words.iter().copied())), expect);
+        }
     }
 }

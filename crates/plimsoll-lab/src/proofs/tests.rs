@@ -84,8 +84,9 @@ fn a_door_that_is_open_is_seen() {
     let proof = |program: &str| Proof::Refused {
         why: "enter".into(),
         node: HERE.into(),
+        before: Vec::new(),
         attempt: Box::new(Cmd::new(program, [""; 0])),
-        undo: None,
+        undo: Vec::new(),
     };
     let seen = place.outcome(proof("false"), &mut host());
     assert_eq!(seen, Outcome::Passed("refused with status 1".into()));

@@ -7,6 +7,8 @@
 //! stack is brought up and down, with all checks before it, is in [`manage`].
 
 pub mod change;
+pub mod crypt;
+pub mod gluster;
 mod inventory;
 pub mod iscsi;
 pub mod local;
@@ -21,6 +23,7 @@ mod site;
 #[cfg(test)]
 pub(crate) mod snapshot;
 mod spec;
+pub mod tenant;
 
 pub use change::{ChangeError, Moment, change};
 pub use inventory::{Inventory, Machine};
@@ -45,11 +48,12 @@ pub const ALL: &[&dyn Stack] = &[
     &raid::RAID1,
     &raid::RAID5,
     &raid::RAID10,
+    &gluster::Gluster,
     &own::Own,
 ];
 
 /// All layers, in the order in which they are listed.
-pub const LAYERS: &[&dyn Layer] = &[];
+pub const LAYERS: &[&dyn Layer] = &[&tenant::Tenant, &crypt::Crypt];
 
 /// A stack by its name.
 #[must_use]

@@ -10,7 +10,9 @@
     reason = "a test: it panics, talks, waits and starts itself"
 )]
 
+mod crypt;
 mod disks;
+mod gluster;
 mod nfs;
 mod own;
 mod support;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Encryption of files and their names on the client: gocryptfs over whatever is mounted below.
+//!
+//! Manual: `crypt.md`.
+
+use plimsoll_core::plan::{Action, Cmd, HERE, Made, Plan, Proof, Ready};
+use plimsoll_core::settings::{Setting, Settings, Unit};
+
+use super::{Layer, Needs, Order, Unmet};
+
+/// The type of file system of its mount, as the kernel names it.
+const FILE_SYSTEM: &str = "fuse.gocryptfs";
+
+/// The cost of making a key from the password, as a power of two: gocryptfs takes 10 to 28. The
+/// password is random, so that it cannot be guessed whatever this costs.
+const SCRYPT_N: &str = "10";
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "cipher",
+        unit: Unit::Choice(&["gcm", "siv", "xchacha"]),
+        default: "gcm",
+        help: "AES-256-GCM, AES-512-SIV or XChaCha20-Poly1305, each over blocks of 4 KiB",
+    },
+    Setting {
+        name: "names",
+        unit: Unit::Flag,
+        default: "on",
+        help: "names of files are encrypted as well",
+    },
+];
+
+/// The layer `crypt`.
+#[derive(Debug)]
+pub struct Crypt;
+
+impl Layer for Crypt {
+    fn name(&self) -> &'static str {
+        "crypt"
+    }
+
+    fn about(&self) -> &'static str {
+        "files and their names encrypted on the client (gocryptfs)"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn needs(&self, _: &Settings) -> Needs {
+        Needs {
+            programs: vec!["gocryptfs", "mkdir", "umount", "setsid"],
+            devices: vec![("/dev/fuse", "modprobe fuse")],
+            root: true,
+            ..Needs::default()
+        }
+    }
+
+    fn add(
+        &self,
+        plan: &mut Plan,
+        made: &mut Made,
+        order: &Order<'_>,
+        settings: &Settings,
+    ) -> Result<(), Unmet> {
+        // Beside the stack's directory: where that is what is measured, the password must not lie
+        // among the data it protects.
+        let dir = format!("{}-crypt", order.dir());
+        super::node::add_dir(plan, &dir);
+        let password = format!("{dir}/password");
+        let make = Action::MakeSecret(password.clone());
+        plan.step("make a password", make, None);
+        let config = format!("{dir}/gocryptfs.conf");
+        let below = format!("{}/cipher", made.mount_dir);
+        // Not with our mark: it must be empty. It goes with what is below.
+        let make = Action::Run(Cmd::new("mkdir", [&*below]));
+        plan.step("make the directory of the encrypted files", make, None);
+        let own = [
+            "-passfile".to_owned(),
+            password,
+            "-config".into(),
+            config,
+            "-q".into(),
+        ];
+        add_init(plan, settings, &own, &below);
+        let at = format!("{dir}/mnt");
+        add_mount(plan, order, &own, [&below, &at]);
+        tell(made, settings, &below, at);
+        Ok(())
+    }
+}
+
+/// Adds the making of the encrypted directory. Its settings, with the key that the password opens,
+/// lie with the password and not with the data.
+fn add_init(plan: &mut Plan, settings: &Settings, own: &[String], below: &str) {
+    let mut words = vec!["-init".to_owned(), "-scryptn".into(), SCRYPT_N.into()];
+    let cipher = match settings.text("cipher") {
+        "xchacha" => Some("-xchacha"),
+        "siv" => Some("-aessiv"),
+        _ => None,
+    };
+    words.extend(cipher.map(Into::into));
+    if !settings.flag("names") {
+        words.push("-plaintextnames".into());
+    }
+    words.extend(own.iter().cloned());
+    words.push(below.into());
+    let init = Action::Run(Cmd::new("gocryptfs", words));
+    plan.step("choose the keys", init, None);
+}
+
+fn add_mount(plan: &mut Plan, order: &Order<'_>, own: &[String], [below, at]: [&str; 2]) {
+    let unmount = Action::Unmount(at.into());
+    plan.step(
+        "make the mount point",
+        Action::MakeDir(at.into()),
+        Some(unmount.clone()),
+    );
+    let mark = order.mark("gocryptfs");
+    let first = ["-fg", "-nonempty", "-nosyslog"].map(String::from);
+    let words = first.into_iter().chain(own.iter().cloned());
+    let start = Action::Start {
+        cmd: Cmd::new("gocryptfs", words.chain([below.into(), at.into()])),
+        mark: mark.clone(),
+        log: format!("{at}.log"),
+        ready: Ready::Mounted(at.into()),
+    };
+    let stop = Action::Stop { mark };
+    plan.step("mount the decrypted view", start, Some(stop));
+    let look = Action::MountIs {
+        path: at.into(),
+        file_system: FILE_SYSTEM.into(),
+    };
+    plan.step("see the decrypted view mounted", look, Some(unmount));
+}
+
+/// What is made of what is below.
+fn tell(made: &mut Made, settings: &Settings, below: &str, at: String) {
+    // The other client would see what is encrypted.
+    made.proofs
+        .retain(|proof| !matches!(proof, Proof::SecondClient { .. }));
+    let mut hidden: Vec<(String, String)> = made
+        .proofs
+        .iter()
+        .filter_map(|proof| match proof {
+            // Where a disk must flush is where the servers keep the data.
+            Proof::Flushes { node, dir } => Some((node.clone(), dir.clone())),
+            _ => None,
+        })
+        .collect();
+    hidden.push((HERE.into(), below.into()));
+    if settings.flag("names") {
+        let hide = |(node, dir)| Proof::Hidden {
+            node,
+            dirs: vec![dir],
+        };
+        made.proofs.extend(hidden.into_iter().map(hide));
+    }
+    let names = if settings.flag("names") {
+        "with"
+    } else {
+        "without"
+    };
+    made.description = format!(
+        "{}; encrypted by gocryptfs ({}, {names} names)",
+        made.description,
+        settings.text("cipher")
+    );
+    made.mount_dir = at;
+    made.file_system = FILE_SYSTEM.into();
+}
+
+#[cfg(test)]
+mod plan_tests;

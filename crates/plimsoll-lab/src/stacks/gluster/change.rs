@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is done with a volume while it is up: servers added and the files spread over all, the last
+//! server taken away and brought back.
+
+use plimsoll_core::plan::{Action, Cmd, Plan};
+
+use super::super::{Order, Unmet, Verb};
+use super::cluster::Cluster;
+use crate::journal::Record;
+
+/// Longest time to move files: an end is better than none.
+const MOVE_LIMIT_S: u32 = 24 * 3600;
+
+/// The volume; with tenants there may be others.
+const VOLUME: &str = "data";
+
+/// The steps of a change. Where the stack grows, the new nodes are the last ones.
+pub(super) fn plan(
+    verb: Verb,
+    order: &Order<'_>,
+    cluster: &Cluster<'_>,
+    record: &Record,
+) -> Result<Plan, Unmet> {
+    let unmet = |text: String| Err(Unmet(vec![text]));
+    if order.choice.layer("tenant").is_some() {
+        return unmet("with tenants the last node serves nothing, so none can be added".into());
+    }
+    let Some(last) = cluster.nodes.last() else {
+        return unmet("it has no nodes".into());
+    };
+    let is_gone = record.is_stopped(&cluster.mark(last));
+    let mut plan = Plan::default();
+    match verb {
+        Verb::Grow if !is_gone => {
+            let known = record
+                .header
+                .ask
+                .as_ref()
+                .map_or(0, |ask| ask.site.servers.len());
+            grow(&mut plan, cluster, known);
+        }
+        Verb::Degrade if !is_gone => {
+            let why = format!("take node {} away", last.name);
+            plan.step_on(&last.name, &why, cluster.stop(last), None);
+        }
+        Verb::Rebuild if is_gone => {
+            let back = cluster.restart(last, VOLUME, &format!("{}/mnt", order.dir()));
+            let why = format!("bring node {} back", last.name);
+            plan.step_on(&last.name, &why, back, Some(cluster.stop(last)));
+        }
+        Verb::Grow | Verb::Degrade => {
+            return unmet(format!(
+                "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+                last.name
+            ));
+        }
+        Verb::Rebuild => return unmet("no node was taken away; all are there".into()),
+        Verb::Scrub | Verb::Snapshot => {
+            return unmet(format!("a volume over plain directories cannot {verb}"));
+        }
+    }
+    Ok(plan)
+}
+
+fn grow(plan: &mut Plan, cluster: &Cluster<'_>, known: usize) {
+    let new = cluster.nodes.get(known..).unwrap_or_default();
+    for node in new {
+        cluster.add_node(plan, node);
+        cluster.add_peer(plan, node);
+    }
+    let bricks: Vec<String> = new.iter().map(|n| cluster.brick(n, VOLUME)).collect();
+    let with = |verb: &str| {
+        let mut words = vec!["volume", verb, VOLUME];
+        words.extend(bricks.iter().map(String::as_str));
+        words.push("force");
+        cluster.cli(&words)
+    };
+    cluster.on_first(plan, "add the bricks to the volume", with("add-brick"));
+    plan.taken_back_by(Action::Run(with("remove-brick")));
+    // Force: also files that lie where they would lie now, as long as their places are noted.
+    let spread = cluster.cli(&["volume", "rebalance", VOLUME, "start", "force"]);
+    cluster.on_first(plan, "begin to spread the files over all bricks", spread);
+    for node in &cluster.nodes {
+        // 3 is the state of what is complete.
+        let notes = cluster.notes(node, VOLUME);
+        let words = ["--quiet", "^status=3$", &notes];
+        let look = Action::Await(Cmd::new("grep", words).within_s(MOVE_LIMIT_S));
+        plan.step_on(&node.name, "see all its files spread", look, None);
+    }
+}

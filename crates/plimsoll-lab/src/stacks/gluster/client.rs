@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Mounts of a volume on this machine.
+
+use plimsoll_core::plan::{Action, Cmd, Plan, Ready};
+
+use super::super::Order;
+use super::cluster::Cluster;
+
+/// The type of file system of a mount, as the kernel names it.
+pub(super) const FILE_SYSTEM: &str = "fuse.glusterfs";
+
+/// One mount: a process that serves a directory.
+#[derive(Debug)]
+pub(super) struct Mount {
+    /// Where.
+    pub(super) dir: String,
+    mark: String,
+    log: String,
+    server: String,
+    volume: String,
+    options: Vec<String>,
+}
+
+impl Mount {
+    /// A mount of a volume, below the stack's directory.
+    pub(super) fn new(order: &Order<'_>, cluster: &Cluster<'_>, name: &str, volume: &str) -> Self {
+        let dir = order.dir();
+        Mount {
+            mark: order.mark(name),
+            log: format!("{dir}/{name}.log"),
+            dir: format!("{dir}/{name}"),
+            server: cluster.nodes[0].address.clone(),
+            volume: volume.into(),
+            options: Vec::new(),
+        }
+    }
+
+    /// The same with one more option.
+    pub(super) fn option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+
+    /// The same with nothing remembered on the client, so that it sees what the servers have. Other
+    /// clients may see for a second what was there before.
+    pub(super) fn without_caches(self) -> Self {
+        [
+            "--attribute-timeout=0",
+            "--entry-timeout=0",
+            "--direct-io-mode=enable",
+            "--xlator-option=*-md-cache.pass-through=on",
+            "--xlator-option=*-quick-read.pass-through=on",
+            "--xlator-option=*-io-cache.pass-through=on",
+        ]
+        .into_iter()
+        .fold(self, Mount::option)
+    }
+
+    fn cmd(&self) -> Cmd {
+        let own = [
+            "--no-daemon".into(),
+            // An error about an unknown server names it in the log, which the plan tells of.
+            format!("--log-file={}", self.log),
+            format!("--volfile-server={}", self.server),
+            format!("--volfile-id={}", self.volume),
+        ];
+        let last = [self.dir.clone()];
+        Cmd::new(
+            "glusterfs",
+            own.into_iter().chain(self.options.clone()).chain(last),
+        )
+    }
+
+    /// What starts it.
+    pub(super) fn start(&self) -> Action {
+        Action::Start {
+            cmd: self.cmd(),
+            mark: self.mark.clone(),
+            log: format!("{}.out", self.dir),
+            ready: Ready::Mounted(self.dir.clone()),
+        }
+    }
+
+    /// What ends it.
+    pub(super) fn stop(&self) -> Action {
+        Action::Stop {
+            mark: self.mark.clone(),
+        }
+    }
+
+    /// What detaches it.
+    pub(super) fn unmount(&self) -> Action {
+        Action::Unmount(self.dir.clone())
+    }
+
+    /// Adds the steps that make it.
+    pub(super) fn add_to(&self, plan: &mut Plan, why: &str) {
+        self.add_point(plan);
+        plan.step(why, self.start(), Some(self.stop()));
+        // Undone first: unmounting while the process still lives lets it finish what it holds.
+        let look = Action::MountIs {
+            path: self.dir.clone(),
+            file_system: FILE_SYSTEM.into(),
+        };
+        plan.step("see the volume mounted", look, Some(self.unmount()));
+    }
+
+    /// Adds the directory. It goes with the one around it; its own undo detaches what a killed
+    /// process left mounted.
+    pub(super) fn add_point(&self, plan: &mut Plan) {
+        let make = Action::MakeDir(self.dir.clone());
+        plan.step("make a mount point", make, Some(self.unmount()));
+    }
+}

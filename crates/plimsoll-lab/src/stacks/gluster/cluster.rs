@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The servers: on each a management daemon with files of its own, which starts the bricks.
+//!
+//! Some paths are fixed in the daemons (`/var/run/gluster` for the sockets of bricks, parts of
+//! `/var/lib/glusterd`), so several on one machine would share them and leave things behind. Each
+//! therefore sees a file system of its own, made by bubblewrap: programs and settings of the
+//! machine, read only, and a directory of the stack in place of those paths. Not the whole machine:
+//! what it would see mounted, nobody else could unmount.
+
+use plimsoll_core::plan::{Action, Cmd, Node, Plan, Ready, Server};
+
+use super::super::{Order, Unmet};
+use super::tenants::Tenancy;
+
+/// The port at which the management daemons meet, the same for all.
+const PORT: u16 = 24_007;
+
+/// The servers of a stack.
+#[derive(Debug)]
+pub(super) struct Cluster<'a> {
+    order: &'a Order<'a>,
+    /// The nodes that are servers.
+    pub(super) nodes: Vec<&'a Node>,
+    is_secured: bool,
+}
+
+impl<'a> Cluster<'a> {
+    /// The servers of an order; other nodes may follow them.
+    pub(super) fn of(order: &'a Order<'a>) -> Result<Self, Unmet> {
+        // Those it was made with, and those it has grown by since.
+        let mut count = usize::from(super::nodes(order.choice)?);
+        if Tenancy::of(order.choice).is_none() {
+            count = count.max(order.site.servers.len());
+        }
+        let is_secured = Tenancy::of(order.choice).is_some_and(|tenancy| tenancy.tls);
+        Ok(Cluster {
+            order,
+            nodes: order.site.servers.iter().take(count).collect(),
+            is_secured,
+        })
+    }
+
+    /// Directory of a node.
+    fn dir(&self, node: &Node) -> String {
+        format!("{}/{}", self.order.dir_on(&node.dir), node.name)
+    }
+
+    /// Directory of a node's bricks.
+    pub(super) fn bricks(&self, node: &Node) -> String {
+        format!("{}/bricks", self.dir(node))
+    }
+
+    pub(super) fn mark(&self, node: &Node) -> String {
+        self.order.mark(&node.name)
+    }
+
+    /// Where a node notes how far it is with the files of a volume.
+    pub(super) fn notes(&self, node: &Node, volume: &str) -> String {
+        format!("{}/state/vols/{volume}/node_state.info", self.dir(node))
+    }
+
+    fn socket(&self, node: &Node) -> String {
+        format!("{}/glusterd.sock", self.dir(node))
+    }
+
+    /// The servers that are watched: all processes of a node inherit its mark.
+    pub(super) fn servers(&self) -> Vec<Server> {
+        let server = |node: &&Node| Server {
+            name: node.name.clone(),
+            node: node.name.clone(),
+            marks: vec![self.mark(node)],
+        };
+        self.nodes.iter().map(server).collect()
+    }
+
+    /// Adds the servers and makes them know each other.
+    pub(super) fn add_to(&self, plan: &mut Plan) {
+        for node in &self.nodes {
+            self.add_node(plan, node);
+        }
+        for node in &self.nodes[1..] {
+            self.add_peer(plan, node);
+        }
+    }
+
+    /// Adds one server.
+    pub(super) fn add_node(&self, plan: &mut Plan, node: &Node) {
+        let dir = self.dir(node);
+        if !node.reach.is_this_machine() {
+            let around = self.order.dir_on(&node.dir);
+            add_dir(plan, node, around);
+        }
+        let below = ["state", "run", "log", "bricks"].map(|name| format!("{dir}/{name}"));
+        for path in std::iter::once(dir.clone()).chain(below) {
+            add_dir(plan, node, path);
+        }
+        let write = Action::WriteFile {
+            path: format!("{dir}/glusterd.vol"),
+            text: self.daemon_settings(node),
+            secret: None,
+        };
+        plan.step_on(&node.name, "write the settings of the daemon", write, None);
+        let start = self.start(node, Ready::Port(PORT));
+        let why = "start the management daemon";
+        plan.step_on(&node.name, why, start, Some(self.stop(node)));
+    }
+
+    /// Adds what makes the first server know another one.
+    pub(super) fn add_peer(&self, plan: &mut Plan, node: &Node) {
+        let probe = self.cli(&["peer", "probe", &node.address]);
+        self.on_first(plan, &format!("take {} into the cluster", node.name), probe);
+        // It answers before both sides are done, and a volume made too early hangs or fails. What
+        // they think of each other they note in files; 3 is the state of a peer.
+        let first = self.nodes[0];
+        for (at, of) in [(first, node), (node, first)] {
+            let noted = format!("state=3.hostname1={}[^0-9]", of.address);
+            let notes = format!("{}/state/peers", self.dir(at));
+            let words = ["--quiet", "--recursive", "--null-data", &noted, &notes];
+            let look = Action::Await(Cmd::new("grep", words));
+            plan.step_on(&at.name, "see the two know each other", look, None);
+        }
+    }
+
+    fn daemon_settings(&self, node: &Node) -> String {
+        // The keepalive times have no default in the code: without them no peer is taken in.
+        format!(
+            "volume management\n    type mgmt/glusterd\n    \
+             option working-directory /var/lib/glusterd\n    \
+             option glusterd-sockfile {}\n    \
+             option transport-type socket\n    \
+             option transport.socket.bind-address {}\n    \
+             option transport.socket.listen-port {PORT}\n    \
+             option transport.socket.keepalive-time 10\n    \
+             option transport.socket.keepalive-interval 2\n    \
+             option transport.socket.read-fail-log off\n    \
+             option ping-timeout 0\n    option event-threads 1\n    \
+             option max-port 60999\nend-volume\n",
+            self.socket(node),
+            node.address
+        )
+    }
+
+    fn start(&self, node: &Node, ready: Ready) -> Action {
+        let dir = self.dir(node);
+        let mut words = sandbox();
+        let mut bind = |how: &str, from: String, to: &str| {
+            words.extend([how.to_owned(), from, to.to_owned()]);
+        };
+        bind("--bind", dir.clone(), &dir);
+        bind("--bind", format!("{dir}/state"), "/var/lib/glusterd");
+        bind("--bind", format!("{dir}/run"), "/var/run/gluster");
+        bind("--bind", format!("{dir}/log"), "/var/log/glusterfs");
+        if self.is_secured {
+            let from = Tenancy::certificates(self.order, "node");
+            bind("--ro-bind", from, "/var/lib/glusterd/ssl");
+        }
+        words.extend([
+            "--".into(),
+            "glusterd".into(),
+            "--no-daemon".into(),
+            format!("--volfile={dir}/glusterd.vol"),
+            format!("--log-file={dir}/log/glusterd.log"),
+            format!("--pid-file={dir}/glusterd.pid"),
+        ]);
+        Action::Start {
+            cmd: Cmd::new("bwrap", words),
+            mark: self.mark(node),
+            log: format!("{dir}/glusterd.out"),
+            ready,
+        }
+    }
+
+    /// What ends all processes of a node.
+    pub(super) fn stop(&self, node: &Node) -> Action {
+        Action::Stop {
+            mark: self.mark(node),
+        }
+    }
+
+    /// What starts a node again that was lost. It is back when the mount at `mount` has found its
+    /// brick of this volume again, which takes a client up to three seconds; where that cannot be
+    /// asked, when healing can begin.
+    pub(super) fn restart(&self, node: &Node, volume: &str, mount: &str) -> Action {
+        let number = self.nodes.iter().position(|other| other.name == node.name);
+        let is_back = match number {
+            Some(number) if node.reach.is_this_machine() => {
+                let state = format!("{mount}/.meta/graphs/active/{volume}-client-{number}/private");
+                Cmd::new("grep", ["--quiet", "connected = 1", &state])
+            }
+            _ => self.cli_on(node, &["volume", "heal", volume]),
+        };
+        self.start(node, Ready::Succeeds(is_back))
+    }
+
+    /// A command to the first server. It ends: every command is bounded in time, which this
+    /// program needs, because it waits for minutes when nobody answers.
+    pub(super) fn cli(&self, words: &[&str]) -> Cmd {
+        self.cli_on(self.nodes[0], words)
+    }
+
+    fn cli_on(&self, node: &Node, words: &[&str]) -> Cmd {
+        let own = [
+            "--mode=script".to_owned(),
+            format!("--glusterd-sock={}", self.socket(node)),
+            format!("--log-file={}/log/cli.log", self.dir(node)),
+        ];
+        let words = words.iter().map(ToString::to_string);
+        Cmd::new("gluster", own.into_iter().chain(words))
+    }
+
+    /// Adds a command that is run on the first server.
+    pub(super) fn on_first(&self, plan: &mut Plan, why: &str, cmd: Cmd) {
+        plan.step_on(&self.nodes[0].name, why, Action::Run(cmd), None);
+    }
+
+    /// A brick of a volume, as the commands take it.
+    pub(super) fn brick(&self, node: &Node, volume: &str) -> String {
+        format!("{}:{}/{volume}", node.address, self.bricks(node))
+    }
+
+    /// Adds a volume over all servers, started.
+    pub(super) fn add_volume(&self, plan: &mut Plan, volume: &str, tenancy: Option<&Tenancy>) {
+        let kind: &[&str] = match self.order.settings().text("volume") {
+            "replicate" => &["replica", "3"],
+            "disperse" => &["disperse", "3", "redundancy", "1"],
+            _ => &[],
+        };
+        let bricks: Vec<String> = self.nodes.iter().map(|n| self.brick(n, volume)).collect();
+        let mut words = vec!["volume", "create", volume];
+        words.extend(kind);
+        words.extend(bricks.iter().map(String::as_str));
+        // Else it refuses bricks on the disk the machine started from.
+        words.push("force");
+        self.on_first(plan, &format!("make volume {volume}"), self.cli(&words));
+        let mut options = self.options();
+        if let Some(tenancy) = tenancy {
+            options.extend(tenancy.options(volume));
+        }
+        let mut words = vec!["volume", "set", volume];
+        words.extend(options.iter().flat_map(|(name, value)| [*name, &**value]));
+        self.on_first(plan, &format!("set volume {volume}"), self.cli(&words));
+        let start = self.cli(&["volume", "start", volume]);
+        self.on_first(plan, &format!("start volume {volume}"), start);
+    }
+
+    fn options(&self) -> Vec<(&'static str, String)> {
+        let settings = self.order.settings();
+        let flag = |name: &str| if settings.flag(name) { "on" } else { "off" }.to_owned();
+        vec![
+            ("network.ping-timeout", settings.text("ping_timeout").into()),
+            ("performance.strict-o-direct", flag("direct")),
+            // Its meaning is the other way round: `enable` keeps direct I/O from the bricks.
+            (
+                "network.remote-dio",
+                if settings.flag("direct") {
+                    "disable"
+                } else {
+                    "enable"
+                }
+                .into(),
+            ),
+            ("performance.write-behind", flag("write_behind")),
+            (
+                "performance.write-behind-window-size",
+                settings.bytes("write_behind_window").to_string(),
+            ),
+            ("performance.flush-behind", flag("flush_behind")),
+            ("performance.io-cache", flag("io_cache")),
+            (
+                "performance.io-cache-size",
+                settings.bytes("cache_size").to_string(),
+            ),
+            ("performance.read-ahead", flag("read_ahead")),
+            ("performance.quick-read", flag("quick_read")),
+            ("performance.stat-prefetch", flag("stat_prefetch")),
+            (
+                "performance.io-thread-count",
+                settings.text("io_threads").into(),
+            ),
+            (
+                "client.event-threads",
+                settings.text("event_threads").into(),
+            ),
+            (
+                "server.event-threads",
+                settings.text("event_threads").into(),
+            ),
+        ]
+    }
+}
+
+fn add_dir(plan: &mut Plan, node: &Node, path: String) {
+    let undo = Some(Action::RemoveDir(path.clone()));
+    let make = Action::MakeDir(path);
+    plan.step_on(&node.name, "make a directory of the node", make, undo);
+}
+
+/// The words that give a program a view of its own: what the machine has, without its state.
+fn sandbox() -> Vec<String> {
+    let mut words: Vec<String> = vec!["--cap-add".into(), "ALL".into()];
+    for dir in ["/usr", "/etc", "/lib", "/lib64", "/bin", "/sbin"] {
+        words.extend(["--ro-bind-try".into(), dir.into(), dir.into()]);
+    }
+    let rest = [
+        "--proc",
+        "/proc",
+        "--dev-bind",
+        "/dev",
+        "/dev",
+        "--tmpfs",
+        "/tmp",
+    ];
+    words.extend(rest.map(String::from));
+    words
+}

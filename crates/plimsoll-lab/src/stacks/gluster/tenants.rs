@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two tenants of one cluster: what keeps them apart, and what a tenant would try.
+//!
+//! Tenant `a` is this machine, tenant `b` a namespace that serves nothing: the cluster trusts its
+//! own servers, so a stranger must not be one of them. With certificates each tenant has a volume
+//! of its own, because the list of names a volume accepts is for the whole volume; without them
+//! both share one, told apart by their addresses.
+
+use plimsoll_core::plan::{Action, Cmd, Made, Node, Plan, Proof, Ready};
+use plimsoll_core::settings::Settings;
+
+use super::super::{Choice, Order, node};
+use super::client::Mount;
+use super::cluster::Cluster;
+use super::run;
+
+/// The tenant whose storage is measured.
+pub(super) const OURS: &str = "a";
+
+/// The other one.
+const THEIRS: &str = "b";
+
+/// A file of a tenant: what the other one looks for.
+const HELD: &str = ".tenant";
+
+/// A directory of a tenant, which must exist for anything to be made in it.
+const DIRECTORY: &str = ".tenant.d";
+
+/// What the other one makes in it.
+const STOLEN: &str = ".tenant.d/stolen";
+
+/// User and group that the files of a tenant belong to on the servers when they are mapped.
+const MAPPED_ID: u32 = 100_000;
+
+/// Where the servers find their own certificate.
+const ON_SERVERS: &str = "/var/lib/glusterd/ssl";
+
+/// What keeps tenants apart.
+#[derive(Debug)]
+pub(super) struct Tenancy {
+    /// Certificates, and encryption on the way.
+    pub(super) tls: bool,
+    address: bool,
+    uid_map: bool,
+}
+
+impl Tenancy {
+    /// What was asked for, if it was.
+    pub(super) fn of(choice: &Choice) -> Option<Self> {
+        let settings: &Settings = choice.layer("tenant")?;
+        Some(Tenancy {
+            tls: settings.flag("tls"),
+            address: settings.flag("address"),
+            uid_map: settings.flag("uid_map"),
+        })
+    }
+
+    /// The volumes.
+    pub(super) fn volumes(&self) -> Vec<&'static str> {
+        if self.tls {
+            vec![OURS, THEIRS]
+        } else {
+            vec!["data"]
+        }
+    }
+
+    fn volume_of(&self, tenant: &'static str) -> &'static str {
+        if self.tls { tenant } else { "data" }
+    }
+
+    /// Directory of a certificate: `cert.pem`, `key.pem` and the authority's `ca.pem`.
+    pub(super) fn certificates(order: &Order<'_>, name: &str) -> String {
+        format!("{}/tls/{name}", order.dir())
+    }
+
+    /// Options of a volume before it is started.
+    pub(super) fn options(&self, volume: &str) -> Vec<(&'static str, String)> {
+        if !self.tls {
+            return Vec::new();
+        }
+        let on_servers = |file: &str| format!("{ON_SERVERS}/{file}");
+        vec![
+            ("client.ssl", "on".into()),
+            ("server.ssl", "on".into()),
+            // The healers of the servers are clients as well.
+            ("auth.ssl-allow", format!("node,{volume}")),
+            ("ssl.own-cert", on_servers("cert.pem")),
+            ("ssl.private-key", on_servers("key.pem")),
+            ("ssl.ca-list", on_servers("ca.pem")),
+        ]
+    }
+
+    /// Adds an authority, what it signs, and a certificate that it did not sign although it bears
+    /// our tenant's name. The keys are made by the program and stand only in its files.
+    pub(super) fn add_certificates(&self, plan: &mut Plan, order: &Order<'_>) {
+        if !self.tls {
+            return;
+        }
+        let around = format!("{}/tls", order.dir());
+        node::add_dir(plan, &around);
+        let settings = format!("{around}/openssl.cnf");
+        let write = Action::WriteFile {
+            path: settings.clone(),
+            // Empty on purpose: the usual settings would let whoever is signed sign others.
+            text: "[req]\ndistinguished_name = name\n[name]\n".into(),
+            secret: None,
+        };
+        plan.step("write the settings of the authority", write, None);
+        let sign = |at: &str, name: &str, is_authority: bool, signed: bool| {
+            let mut words = vec![
+                "req".to_owned(),
+                "-x509".into(),
+                "-config".into(),
+                settings.clone(),
+                "-newkey".into(),
+                "ec".into(),
+                "-pkeyopt".into(),
+                "ec_paramgen_curve:prime256v1".into(),
+                "-nodes".into(),
+                "-days".into(),
+                "30".into(),
+                "-subj".into(),
+                format!("/CN={name}"),
+                "-addext".into(),
+                format!(
+                    "basicConstraints=critical,CA:{}",
+                    if is_authority { "TRUE" } else { "FALSE" }
+                ),
+                "-keyout".into(),
+                format!("{at}/key.pem"),
+                "-out".into(),
+                format!("{at}/cert.pem"),
+            ];
+            if signed {
+                words.extend(["-CA".into(), format!("{around}/ca/cert.pem")]);
+                words.extend(["-CAkey".into(), format!("{around}/ca/key.pem")]);
+            }
+            Cmd::new("openssl", words)
+        };
+        let authority = Self::certificates(order, "ca");
+        node::add_dir(plan, &authority);
+        let cmd = sign(&authority, "authority", true, false);
+        run(plan, "make an authority", cmd);
+        for (dir, name, signed) in [
+            ("node", "node", true),
+            (OURS, OURS, true),
+            (THEIRS, THEIRS, true),
+            ("self", OURS, false),
+        ] {
+            let at = Self::certificates(order, dir);
+            node::add_dir(plan, &at);
+            let cmd = sign(&at, name, false, signed);
+            run(plan, &format!("make the certificate '{dir}'"), cmd);
+            let copy = ["-in", &format!("{authority}/cert.pem"), "-out"].map(String::from);
+            let to = format!("{at}/ca.pem");
+            let cmd = Cmd::new(
+                "openssl",
+                ["x509".into()].into_iter().chain(copy).chain([to]),
+            );
+            run(plan, &format!("show '{dir}' the authority"), cmd);
+        }
+    }
+
+    /// The mount of a tenant, on this machine.
+    pub(super) fn mount(
+        &self,
+        order: &Order<'_>,
+        cluster: &Cluster<'_>,
+        name: &str,
+        tenant: &'static str,
+    ) -> Mount {
+        self.whole(order, cluster, name, tenant, tenant)
+            .option(format!("--subdir-mount=/{tenant}"))
+    }
+
+    /// A mount of the whole volume of `tenant` with the certificate `shown`.
+    fn whole(
+        &self,
+        order: &Order<'_>,
+        cluster: &Cluster<'_>,
+        name: &str,
+        tenant: &'static str,
+        shown: &str,
+    ) -> Mount {
+        let mount = Mount::new(order, cluster, name, self.volume_of(tenant));
+        self.show(mount, order, shown)
+    }
+
+    fn show(&self, mut mount: Mount, order: &Order<'_>, shown: &str) -> Mount {
+        if !self.tls {
+            return mount;
+        }
+        let dir = Self::certificates(order, shown);
+        for (option, file) in [
+            ("ssl-own-cert", "cert.pem"),
+            ("ssl-private-key", "key.pem"),
+            ("ssl-ca-list", "ca.pem"),
+        ] {
+            // The volume names the files of the servers; every client has its own.
+            let text = format!("--xlator-option=*-client-*.transport.socket.{option}={dir}/{file}");
+            mount = mount.option(text);
+        }
+        mount
+    }
+
+    /// Adds the directories of both tenants, each with a file in it, and then the rules: from then
+    /// on a whole volume cannot be mounted any more, and mounts of it vanish.
+    pub(super) fn add_directories(
+        &self,
+        plan: &mut Plan,
+        order: &Order<'_>,
+        cluster: &Cluster<'_>,
+    ) {
+        for tenant in [OURS, THEIRS] {
+            let mount = self.whole(order, cluster, &format!("setup-{tenant}"), tenant, tenant);
+            mount.add_to(plan, &format!("mount the volume of tenant {tenant}"));
+            let dir = format!("{}/{tenant}", mount.dir);
+            let make = Cmd::new("mkdir", ["--parents", &format!("{dir}/{DIRECTORY}")]);
+            run(
+                plan,
+                &format!("make the directory of tenant {tenant}"),
+                make,
+            );
+            let file = format!("{dir}/{HELD}");
+            let make = Cmd::new("fallocate", ["--length", "4096", &file]);
+            run(plan, &format!("make a file of tenant {tenant}"), make);
+            plan.step("unmount the volume", mount.unmount(), None);
+        }
+        if !self.address {
+            return;
+        }
+        let servers: Vec<&str> = cluster.nodes.iter().map(|n| &*n.address).collect();
+        let servers = servers.join("|");
+        let rule = |tenant: &str| {
+            let address = match tenant {
+                OURS => &order.site.client.address,
+                _ => &stranger(order).address,
+            };
+            format!("/{tenant}({address})")
+        };
+        for volume in self.volumes() {
+            let own = if self.tls {
+                rule(volume)
+            } else {
+                format!("{},{}", rule(OURS), rule(THEIRS))
+            };
+            // The servers themselves: healing goes over the whole volume.
+            let rules = format!("/({servers}),{own}");
+            let set = cluster.cli(&["volume", "set", volume, "auth.allow", &rules]);
+            cluster.on_first(
+                plan,
+                &format!("let tenants into volume {volume} by address"),
+                set,
+            );
+        }
+    }
+
+    /// Adds what stands over the mount, and what must be refused.
+    pub(super) fn finish(
+        &self,
+        plan: &mut Plan,
+        made: &mut Made,
+        order: &Order<'_>,
+        cluster: &Cluster<'_>,
+    ) {
+        let mut words = vec!["a directory for each of two tenants"];
+        words.extend(self.tls.then_some("certificates and TLS"));
+        words.extend(self.address.then_some("address rules"));
+        if self.uid_map {
+            words.push("users mapped by bindfs");
+            self.add_map(plan, made, order);
+        }
+        made.description = format!("{}; {}", made.description, words.join(", "));
+        self.add_attempts(plan, made, order, cluster);
+    }
+
+    fn add_map(&self, plan: &mut Plan, made: &mut Made, order: &Order<'_>) {
+        let at = format!("{}/mapped", order.dir());
+        let unmount = Action::Unmount(at.clone());
+        let make = Action::MakeDir(at.clone());
+        plan.step("make a mount point", make, Some(unmount.clone()));
+        let mark = order.mark("bindfs");
+        let map = format!("--map={MAPPED_ID}/0:@{MAPPED_ID}/@0");
+        let start = Action::Start {
+            // Direct I/O would else end here.
+            cmd: Cmd::new(
+                "bindfs",
+                [
+                    "-f",
+                    "--multithreaded",
+                    "--forward-odirect=4096",
+                    // Our mark lies in the mount point.
+                    "-o",
+                    "nonempty",
+                    &map,
+                    &made.mount_dir,
+                    &at,
+                ],
+            ),
+            mark: mark.clone(),
+            log: format!("{at}.log"),
+            ready: Ready::Mounted(at.clone()),
+        };
+        plan.step("map the users", start, Some(Action::Stop { mark }));
+        let look = Action::MountIs {
+            path: at.clone(),
+            file_system: "fuse".into(),
+        };
+        plan.step("see the users mapped", look, Some(unmount));
+        made.mount_dir = at;
+        made.file_system = "fuse".into();
+    }
+
+    /// Adds the place where they are tried, and says what must fail. Each looks for what exists only
+    /// behind the mount: the place itself stays where a mount was refused.
+    fn add_attempts(
+        &self,
+        plan: &mut Plan,
+        made: &mut Made,
+        order: &Order<'_>,
+        cluster: &Cluster<'_>,
+    ) {
+        let volume = self.volume_of(OURS);
+        let place = Mount::new(order, cluster, "stranger", volume);
+        place.add_point(plan);
+        for attempt in self.attempts() {
+            let mut mount = match attempt.volume {
+                Some(kind) => Mount::new(order, cluster, "stranger", &format!("{kind}/{volume}")),
+                None => Mount::new(order, cluster, "stranger", volume),
+            };
+            if let Some(directory) = attempt.directory {
+                mount = mount.option(format!("--subdir-mount={directory}"));
+            }
+            if let Some(certificate) = attempt.certificate {
+                mount = self.show(mount, order, certificate);
+            }
+            let (program, path) = attempt.try_this;
+            made.proofs.push(Proof::Refused {
+                why: attempt.why.into(),
+                node: stranger(order).name.clone(),
+                before: vec![mount.start()],
+                attempt: Box::new(Cmd::new(program, [format!("{}/{path}", mount.dir)])),
+                undo: vec![mount.stop(), mount.unmount()],
+            });
+        }
+    }
+
+    fn attempts(&self) -> Vec<Attempt> {
+        let read = ("cat", HELD);
+        let with = |why, directory, try_this| Attempt {
+            why,
+            volume: None,
+            directory: Some(directory),
+            certificate: Some(THEIRS),
+            try_this,
+        };
+        let mut all = vec![
+            Attempt {
+                directory: None,
+                ..with("list the whole volume", "", ("ls", OURS))
+            },
+            with("list the other's directory", "/a", ("ls", HELD)),
+            with("read in the other's directory", "/a", read),
+            with("write in the other's directory", "/a", ("mkdir", STOLEN)),
+            with("get through its own directory and back", "/b/../a", read),
+            Attempt {
+                volume: Some("shd"),
+                directory: None,
+                ..with(
+                    "pass for the servers' healer, whose credentials anyone may ask for",
+                    "",
+                    ("cat", "a/.tenant"),
+                )
+            },
+        ];
+        if self.tls {
+            all.push(Attempt {
+                certificate: None,
+                ..with("get in without a certificate", "/a", read)
+            });
+            all.push(Attempt {
+                certificate: Some("self"),
+                ..with("get in with a certificate it signed itself", "/a", read)
+            });
+        }
+        all
+    }
+}
+
+/// What a stranger tries.
+struct Attempt {
+    why: &'static str,
+    /// Whose view of the volume is asked for, if not a client's.
+    volume: Option<&'static str>,
+    directory: Option<&'static str>,
+    certificate: Option<&'static str>,
+    /// A program, and what it is given below the mount.
+    try_this: (&'static str, &'static str),
+}
+
+/// Where tenant `b` is: the last node, which serves nothing.
+fn stranger<'a>(order: &'a Order<'_>) -> &'a Node {
+    let servers = &order.site.servers;
+    servers.last().unwrap_or(&order.site.client)
+}

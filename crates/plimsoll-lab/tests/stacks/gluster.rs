@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! GlusterFS for real: it keeps data while a node is gone, tells tenants apart, and leaves nothing.
+
+use super::support::{check_nothing_left, host, missing, now, pause, seconds};
+use plimsoll_core::plan::{Action, Proof};
+use plimsoll_lab::host::{HostError, Hosts, Nodes};
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::proofs::{Depth, Outcome, Proved, prove};
+use plimsoll_lab::stacks::{self, Choice, Options, Up, Verb};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// A stack that is up, and what it takes to do something to it.
+struct Raised {
+    place: tempfile::TempDir,
+    state: StateDir,
+    hosts: Nodes,
+    up: Up,
+}
+
+fn raise(stack: &str) -> Option<Raised> {
+    let choice = Choice::parse(stack).unwrap();
+    if missing(stack, &choice) {
+        return None;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut hosts = Nodes::new(host());
+    let began = now();
+    let up = stacks::up(&choice, &Options::new(state.stacks()), &state, &mut hosts).unwrap();
+    eprintln!("{stack}: up in {:.1} s", seconds(began));
+    let record = plimsoll_lab::raise::list(&state).unwrap().remove(0);
+    hosts.meet(record.record.unwrap().header.nodes());
+    Some(Raised {
+        place,
+        state,
+        hosts,
+        up,
+    })
+}
+
+impl Raised {
+    fn carry_out(&mut self, node: &str, action: &Action) -> Result<(), HostError> {
+        let id = self.up.id.clone();
+        self.hosts.on(node)?.carry_out(&id, action)
+    }
+
+    /// What a quick look at all proofs shows.
+    fn prove(&mut self) -> Vec<Proved> {
+        let dir = self.up.mount_dir().join("proofs");
+        fs::create_dir(&dir).unwrap();
+        let proved = prove(
+            &self.up.made,
+            &dir,
+            &self.up.id,
+            Depth::Quick,
+            &mut self.hosts,
+        );
+        fs::remove_dir_all(&dir).unwrap();
+        for one in &proved {
+            assert!(!matches!(one.outcome, Outcome::Unseen(_)), "{one:?}");
+        }
+        proved
+    }
+
+    /// What fails of it.
+    fn faults(&mut self) -> Vec<String> {
+        let failed = |one: &Proved| matches!(one.outcome, Outcome::Failed(_));
+        let all = self.prove().into_iter();
+        all.filter(failed)
+            .map(|one| format!("{}: {:?}", one.what, one.outcome))
+            .collect()
+    }
+
+    /// Until no brick holds a note of what another one missed.
+    fn wait_until_healed(&self) {
+        let began = now();
+        while self.has_notes() {
+            assert!(seconds(began) < 60.0, "not healed within a minute");
+            pause(Duration::from_millis(100));
+        }
+    }
+
+    fn has_notes(&self) -> bool {
+        let dir = self.up.mount_dir().parent().unwrap();
+        ["n1", "n2", "n3"].iter().any(|node| {
+            let notes = dir.join(format!("{node}/bricks/data/.glusterfs/indices/xattrop"));
+            // Besides the notes there is one file that they are other names of.
+            let mut names = fs::read_dir(notes).unwrap().flatten();
+            names.any(|n| !n.file_name().to_string_lossy().starts_with("xattrop-"))
+        })
+    }
+
+    fn down(mut self) {
+        let began = now();
+        let razed = stacks::down(&self.up.name, &self.state, &mut self.hosts).unwrap();
+        assert!(razed.is_clean() && razed.warnings.is_empty(), "{razed:?}");
+        eprintln!("{}: down in {:.1} s", self.up.name, seconds(began));
+        check_nothing_left(self.place.path());
+        let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+        let left = names.filter(|n| n.file_name().to_string_lossy().contains(&self.up.id));
+        assert_eq!(left.count(), 0);
+    }
+}
+
+fn second_client(up: &Up) -> &Path {
+    let found = up.made.proofs.iter().find_map(|proof| match proof {
+        Proof::SecondClient { path } => Some(Path::new(path)),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+fn survives_each_node(stack: &str) {
+    let Some(mut raised) = raise(stack) else {
+        return;
+    };
+    let dir = raised.up.mount_dir().to_path_buf();
+    let second = second_client(&raised.up).to_path_buf();
+    let text = "what is written is read\n".repeat(10_000);
+    fs::write(dir.join("before"), &text).unwrap();
+    assert_eq!(fs::read_to_string(second.join("before")).unwrap(), text);
+    let mut lost = 0;
+    for proof in raised.up.made.proofs.clone() {
+        let Proof::Survives {
+            node,
+            lose,
+            restore,
+        } = proof
+        else {
+            continue;
+        };
+        lost += 1;
+        for (node, action) in &lose {
+            raised.carry_out(node, action).unwrap();
+        }
+        let name = format!("without-{node}");
+        fs::write(dir.join(&name), &text).unwrap();
+        assert_eq!(fs::read_to_string(dir.join(&name)).unwrap(), text);
+        assert_eq!(fs::read_to_string(dir.join("before")).unwrap(), text);
+        for (node, action) in &restore {
+            raised.carry_out(node, action).unwrap();
+        }
+        raised.wait_until_healed();
+        assert_eq!(fs::read_to_string(dir.join(&name)).unwrap(), text);
+    }
+    assert_eq!(lost, 3);
+    raised.down();
+}
+
+#[test]
+fn a_replicated_volume_survives_each_node() {
+    survives_each_node("gluster");
+}
+
+#[test]
+fn a_dispersed_volume_survives_each_node() {
+    survives_each_node("gluster(disperse)");
+}
+
+#[test]
+fn a_distributed_volume_comes_up_works_and_leaves_nothing() {
+    let Some(mut raised) = raise("gluster(distribute)") else {
+        return;
+    };
+    assert_eq!(raised.faults(), [""; 0]);
+    let dir = raised.up.mount_dir().to_path_buf();
+    for n in 0..30 {
+        fs::write(dir.join(format!("file{n}")), format!("{n}")).unwrap();
+    }
+    let second = second_client(&raised.up);
+    for n in 0..30 {
+        let text = fs::read_to_string(second.join(format!("file{n}"))).unwrap();
+        assert_eq!(text, format!("{n}"));
+    }
+    raised.down();
+}
+
+#[test]
+fn a_volume_grows_and_loses_a_node_while_it_is_up() {
+    let Some(mut raised) = raise("gluster(distribute,nodes=1)") else {
+        return;
+    };
+    let dir = raised.up.mount_dir().to_path_buf();
+    for n in 0..40 {
+        fs::write(dir.join(format!("file{n}")), format!("{n}")).unwrap();
+    }
+    let name = raised.up.name.clone();
+    let change = |raised: &mut Raised, verb| {
+        stacks::change(&name, verb, &raised.state, &mut raised.hosts, &mut |_| {}).unwrap()
+    };
+    let made = change(&mut raised, Verb::Grow);
+    assert_eq!(made.servers.len(), 2);
+    let bricks = dir.parent().unwrap().join("n2/bricks/data");
+    let data = |entry: &fs::DirEntry| entry.metadata().unwrap().len() > 0;
+    let names = fs::read_dir(bricks).unwrap().flatten();
+    let files = names.filter(|e| e.file_type().unwrap().is_file() && data(e));
+    let moved = files.count();
+    assert!((5..35).contains(&moved), "{moved} files were moved");
+    change(&mut raised, Verb::Degrade);
+    change(&mut raised, Verb::Rebuild);
+    for n in 0..40 {
+        let text = fs::read_to_string(dir.join(format!("file{n}"))).unwrap();
+        assert_eq!(text, format!("{n}"));
+    }
+    raised.down();
+}
+
+#[test]
+fn tenants_with_certificates_are_kept_apart() {
+    let Some(mut raised) = raise("gluster+tenant") else {
+        return;
+    };
+    fs::write(raised.up.mount_dir().join("mine"), "secret").unwrap();
+    assert_eq!(raised.faults(), [""; 0]);
+    let text = fs::read_to_string(raised.up.mount_dir().join("mine")).unwrap();
+    assert_eq!(text, "secret");
+    raised.down();
+}
+
+#[test]
+fn rules_that_leak_are_caught() {
+    // Nothing keeps them apart: everything they try works.
+    let Some(mut raised) = raise("gluster(distribute,nodes=1)+tenant(tls=off,address=off)") else {
+        return;
+    };
+    let tried = raised.up.made.proofs.iter();
+    let tried = tried.filter(|p| matches!(p, Proof::Refused { .. })).count();
+    let leaks = raised.faults();
+    eprintln!("leaks: {leaks:#?}");
+    assert!(
+        leaks.len() >= tried - 1,
+        "{tried} tried, got through: {leaks:?}"
+    );
+    raised.down();
+}
+
+#[test]
+fn addresses_alone_leak_through_the_healer() {
+    let Some(mut raised) = raise("gluster+tenant(tls=off)") else {
+        return;
+    };
+    let leaks = raised.faults();
+    assert_eq!(leaks.len(), 1, "{leaks:?}");
+    assert!(leaks[0].contains("healer"), "{leaks:?}");
+    raised.down();
+}
