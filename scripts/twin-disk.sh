@@ -5,18 +5,25 @@
 # programs that are run with little memory cannot answer from the page cache.
 #
 #   scripts/twin-disk.sh up DIR            makes and mounts it at DIR (root, cgroup version 1)
-#   scripts/twin-disk.sh run COMMAND...    runs a command with 192 MiB of memory and page cache
+#   scripts/twin-disk.sh run COMMAND...    runs a command with 192 MiB of memory and page cache, and
+#                                          ahead of what other sessions do
 #   scripts/twin-disk.sh down DIR          removes all of it
 #
-# OPS_PER_S (25000), BYTES_PER_S (419430400) and MEMORY_BYTES (201326592) may be set in the environment.
+# SIZE_MIB (2048), INODES (300000), OPS_PER_S (25000), BYTES_PER_S (419430400), 0 for no limit, and
+# MEMORY_BYTES (201326592) may be set in the environment.
 set -eu
 
-size_mib=2048
+size_mib=${SIZE_MIB:-2048}
+inodes=${INODES:-300000}
 bytes_per_s=${BYTES_PER_S:-419430400}
 ops_per_s=${OPS_PER_S:-25000}
 memory_bytes=${MEMORY_BYTES:-201326592}
 blkio=/sys/fs/cgroup/blkio
 group=/sys/fs/cgroup/memory/plimsoll-twins
+# The kernel shares processors among sessions (autogroup), whatever their scheduling class is, and fio
+# begins one of its own for every job; a group goes before all of them, for both twins alike.
+cpu_group=/sys/fs/cgroup/cpu/plimsoll-twins
+cpu_shares=10240
 image=/dev/shm/plimsoll-twins.img
 
 limit() {
@@ -30,26 +37,29 @@ case "${1:-}" in
 up)
 	# Written once before: memory that is touched for the first time is slow.
 	dd if=/dev/zero of="$image" bs=1M count="$size_mib" status=none
-	mkfs.ext4 -q -N 300000 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$image"
+	mkfs.ext4 -q -N "$inodes" -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$image"
 	mkdir -p "$2"
 	mount -o loop,nodiscard,noatime "$image" "$2"
 	limit "$(lsblk -no MAJ:MIN "$(findmnt -no SOURCE "$2")" | tr -d ' ')" "$bytes_per_s" "$ops_per_s"
 	mkdir "$group"
 	echo "$memory_bytes" >"$group/memory.limit_in_bytes"
+	mkdir "$cpu_group"
+	echo "$cpu_shares" >"$cpu_group/cpu.shares"
 	;;
 run)
 	shift
 	echo $$ >"$group/cgroup.procs"
+	echo $$ >"$cpu_group/cgroup.procs"
 	exec "$@"
 	;;
 down)
 	limit "$(lsblk -no MAJ:MIN "$(findmnt -no SOURCE "$2")" | tr -d ' ')" 0 0
 	umount "$2"
-	rmdir "$group"
+	rmdir "$group" "$cpu_group"
 	rm -f "$image"
 	;;
 *)
-	sed -n '3,11s/^# \{0,1\}//p' "$0" >&2
+	sed -n '3,13s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac
