@@ -151,10 +151,41 @@ impl Ran {
     }
 }
 
+/// Operations of each interval (one second) of the run that was recorded below `results`; for reads
+/// of one size.
+pub(crate) fn ops_by_interval(results: &Path) -> Result<Vec<f64>, Fault> {
+    let path = results.join("events.jsonl");
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| format!("read {}: {error}", path.display()))?;
+    Ok(text.lines().filter_map(ops_of_interval).collect())
+}
+
+/// `None` for events that are no intervals.
+fn ops_of_interval(line: &str) -> Option<f64> {
+    let event: Value = serde_json::from_str(line).ok()?;
+    let buckets = event.pointer("/interval/interval/stats/read/service/buckets")?;
+    let count = |bucket: &Value| bucket.get(1).and_then(Value::as_f64);
+    buckets.as_array()?.iter().map(count).sum()
+}
+
 /// Makes the directory `name` in `folder`, empty.
 pub(crate) fn fresh(folder: &Path, name: &str) -> Result<PathBuf, Fault> {
     let path = folder.join(name);
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).map_err(|error| format!("make {}: {error}", path.display()))?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_of_an_interval_are_those_of_its_buckets() {
+        let line = r#"{"interval":{"place":0,"interval":{"start":0,"stats":{"read":
+            {"bytes":12288,"service":{"buckets":[[10,2],[20,1]]}}}}}}"#;
+        assert_eq!(ops_of_interval(line), Some(3.0));
+        assert_eq!(ops_of_interval(r#"{"trial_began":{"block":0}}"#), None);
+        assert_eq!(ops_of_interval("{"), None);
+    }
 }
