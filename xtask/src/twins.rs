@@ -231,7 +231,9 @@ fn values(trial: &Value) -> Values {
             .map(|value| ("all".into(), value))
             .into_iter()
             .collect(),
-        [only] => one(only)
+        // fio's side says operations per second, whatever the sizes.
+        [only] => ops_per_s(only)
+            .or_else(|| one(only))
             .map(|value| ("all".into(), value))
             .into_iter()
             .collect(),
@@ -242,6 +244,15 @@ fn values(trial: &Value) -> Values {
                 .collect(),
         ),
     }
+}
+
+/// From the counts of a phase, where there are any: those of an original have none.
+fn ops_per_s(phase: &Value) -> Option<(Metric, f64)> {
+    let count = |name: &str| phase[name].as_f64().filter(|count| *count > 0.0);
+    Some((
+        Metric::OpsPerSecond,
+        count("operations")? / (count("wall_ns")? / 1e9),
+    ))
 }
 
 /// fio says the rates of the directions of one job apart; a native workload has one rate for both.
@@ -270,7 +281,12 @@ fn judge(name: &str, blocks: u32, found: &Found) -> Vec<Comparison> {
             name: entry.into(),
             control_of: control_of.map(Into::into),
             values: (0..blocks as usize)
-                .map(|block| Some(found.get(entry)?.get(block)?.get(phase)?.1))
+                .map(|block| found.get(entry)?.get(block)?.get(phase))
+                .map(|found| {
+                    found
+                        .filter(|(of, _)| of == metric)
+                        .map(|(_, value)| *value)
+                })
                 .collect(),
         };
         let arms = [
@@ -342,6 +358,26 @@ mod tests {
         ] {
             assert_eq!(together(of(given)), of(expect));
         }
+    }
+
+    #[test]
+    fn one_phase_counts_operations_and_units_are_never_mixed() {
+        let trial = |phase: Value| serde_json::json!({ "phases": [phase] });
+        let native = values(&trial(serde_json::json!({
+            "name": "a", "metric": "bytes_per_second", "value": 8192.0,
+            "operations": 4, "wall_ns": 2_000_000_000u64
+        })));
+        let original = values(&trial(serde_json::json!({
+            "name": "a", "metric": "bytes_per_second", "value": 8192.0
+        })));
+        let expect = |metric, rate| Values::from([("all".into(), (metric, rate))]);
+        assert_eq!(native, expect(Metric::OpsPerSecond, 2.0));
+        assert_eq!(original, expect(Metric::BytesPerSecond, 8192.0));
+        let found = Found::from([
+            (ENTRIES[0].into(), vec![native]),
+            (ENTRIES[1].into(), vec![original]),
+        ]);
+        assert!(judge("b", 1, &found).iter().all(|row| row.ratio.is_none()));
     }
 
     #[test]
