@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 STACKS=(local nbd iscsi nfs raid1 raid5 raid10
   'gluster(distribute)' 'gluster(replicate)' 'gluster(disperse)'
   'gluster(distribute)+tenant(tls)' iscsi+crypt 'gluster(distribute)+tenant(tls)+crypt'
-  docs/stacks/example.toml)
+  ./docs/stacks/own.toml)
 SIZE=${SIZE:-512M}
 SECONDS_EACH=${SECONDS_EACH:-5}
 PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}

@@ -2,7 +2,7 @@
 //! What a journal says: its lines, read and added up.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Made, Site, Step};
+use plimsoll_core::plan::{Action, Made, Ready, Site, Step};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Read;
@@ -130,6 +130,29 @@ impl Record {
             (names && !entry.undone).then_some(&entry.step.apply)
         });
         matches!(last, Some(Action::Stop { .. }))
+    }
+
+    /// Whether what a step made was taken away on purpose by a later one: daemons that were ended,
+    /// mounts that served only while the stack was being made.
+    #[must_use]
+    pub fn is_over(&self, step: usize) -> bool {
+        let Some(entry) = self.entries.get(step) else {
+            return false;
+        };
+        let mount = match &entry.step.apply {
+            Action::Start { mark, .. } if self.is_stopped(mark) => return true,
+            Action::Start {
+                ready: Ready::Mounted(path),
+                ..
+            }
+            | Action::MountIs { path, .. } => path,
+            _ => return false,
+        };
+        let later = self.entries[step + 1..]
+            .iter()
+            .filter(|later| !later.undone);
+        let mut unmounted = later.map(|later| &later.step.apply);
+        unmounted.any(|apply| matches!(apply, Action::Unmount(path) if path == mount))
     }
 
     /// Reads a journal without touching it.

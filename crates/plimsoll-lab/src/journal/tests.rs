@@ -299,3 +299,31 @@ fn what_is_unfinished_cannot_be_held() {
         assert!(matches!(error, JournalError::NotStanding { .. }), "{error}");
     }
 }
+
+#[test]
+fn what_served_only_while_a_stack_was_made_is_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut journal = Journal::create(&state, header(stack())).unwrap();
+    let is = |path: &str| Action::MountIs {
+        path: path.into(),
+        file_system: "fuse".into(),
+    };
+    let actions = [
+        is("/setup"),
+        is("/mnt"),
+        Action::Unmount("/setup".into()),
+        is("/setup"),
+    ];
+    for apply in actions {
+        let n = journal
+            .intend(&Step {
+                apply,
+                ..step("/a")
+            })
+            .unwrap();
+        journal.done(n).unwrap();
+    }
+    let over: Vec<bool> = (0..5).map(|n| journal.record().is_over(n)).collect();
+    assert_eq!(over, [true, false, false, false, false]);
+}

@@ -409,11 +409,8 @@ pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
         problems.push("it was left unfinished".into());
     }
     introduce(hosts, record);
-    for entry in record.entries.iter().filter(|entry| !entry.undone) {
-        // What was taken away on purpose is not missed.
-        if let Action::Start { mark, .. } = &entry.step.apply
-            && record.is_stopped(mark)
-        {
+    for (n, entry) in record.entries.iter().enumerate() {
+        if entry.undone || record.is_over(n) {
             continue;
         }
         match hosts.on(&entry.step.node) {
