@@ -201,6 +201,12 @@ fn check_uses_machines(place: &Place, site: &Site, plan: &Plan) -> Result<(), Un
     let Place::Inventory(inventory) = place else {
         return Ok(());
     };
+    if site.servers.is_empty() {
+        return Err(Unmet(vec![format!(
+            "it has no servers that could be put on the nodes of {}; leave out --on",
+            inventory.file
+        )]));
+    }
     let idle = |node: &&Node| !plan.steps.iter().any(|step| step.node == node.name);
     match site.servers.iter().find(idle) {
         None => Ok(()),
