@@ -58,7 +58,7 @@ fn options(state: &StateDir, first_port: u16) -> Options {
 }
 
 /// Writes and reads a file with direct I/O; prints the rates and what reached the disk below.
-fn exercise(dir: &Path, base: &Path) {
+fn exercise(dir: &Path, base: &Path, kept_bytes_max: u64) {
     const PIECE: usize = 1 << 20;
     const PIECES: usize = 64;
     // Aligned by hand: the pieces start at a multiple of 4096 in a larger buffer.
@@ -105,9 +105,10 @@ fn exercise(dir: &Path, base: &Path) {
             on_disk / 1_000_000,
             from_disk / 1_000_000
         );
-        // No cache of the server may have answered: what was read came from the disk.
+        // No cache of the server may have answered beyond what its page says: what was read came from
+        // the disk.
         assert!(
-            from_disk >= (PIECE * PIECES) as u64,
+            from_disk + kept_bytes_max >= (PIECE * PIECES) as u64,
             "a cache answered reads"
         );
     }
@@ -136,7 +137,9 @@ fn up_exercise_down(name: &str, first_port: u16) {
         "{status:?}"
     );
     assert!(traces(place.path()).len() > 6, "{:?}", traces(place.path()));
-    exercise(up.mount_dir(), &options.base_dir);
+    // nbdkit's `cache=none` lets go of what was written by 8 windows of 2 MiB, so the last of them stay.
+    let kept_bytes_max = if name == "nbd" { 8 * (2 << 20) } else { 0 };
+    exercise(up.mount_dir(), &options.base_dir, kept_bytes_max);
     let began = now();
     let razed = stacks::down(name, &state, &mut host).unwrap();
     eprintln!("{name}: down in {:.2} s", seconds(began));
