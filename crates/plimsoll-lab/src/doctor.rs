@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::facts;
 use crate::host::{Host, package_of};
 use crate::stacks::{self, Choice, Needs};
+use plimsoll_core::settings::Settings;
 
 /// Memory below which page cache and load compete on a machine with all stacks up.
 const ENOUGH_RAM_BYTES: u64 = 2 << 30;
@@ -148,14 +149,22 @@ fn ram() -> Check {
     )
 }
 
-/// What every stack needs as it comes, by its name.
-fn needs_of_all() -> Vec<(&'static str, Needs)> {
-    let one = |stack: &&'static dyn stacks::Stack| {
+/// What every stack and every layer needs as it comes, by its name.
+fn needs_of_all() -> Vec<(String, Needs)> {
+    let of_stack = |stack: &&'static dyn stacks::Stack| {
         let choice = Choice::parse(stack.name()).ok()?;
         let shape = stack.shape(&choice).ok()?;
-        Some((stack.name(), stacks::manage::needs(&choice, &shape.place)))
+        let needs = stacks::manage::needs(&choice, &shape.place);
+        Some((stack.name().to_owned(), needs))
     };
-    stacks::ALL.iter().filter_map(one).collect()
+    let of_layer = |layer: &&'static dyn stacks::Layer| {
+        let settings = Settings::new(layer.name(), layer.settings(), &[]).ok()?;
+        Some((format!("+{}", layer.name()), layer.needs(&settings)))
+    };
+    let stacks = stacks::ALL.iter().filter_map(of_stack);
+    stacks
+        .chain(stacks::LAYERS.iter().filter_map(of_layer))
+        .collect()
 }
 
 /// Everything that packages bring: what `needed` chooses of the needs of all stacks.
@@ -172,7 +181,7 @@ fn installed(
     }
     let one = |name: &&str| {
         let users = all.iter().filter(|(_, needs)| needed(needs).contains(name));
-        let users: Vec<&str> = users.map(|(user, _)| *user).collect();
+        let users: Vec<&str> = users.map(|(user, _)| user.as_str()).collect();
         let needed_for = format!("stacks {}", users.join(", "));
         let path = find(name);
         let found = path

@@ -257,6 +257,7 @@ fn take_apart<'a>(text: &str, piece: &'a str) -> Result<(&'a str, Vec<&'a str>),
 fn part(name: &str, declared: &'static [Setting], words: Vec<&str>) -> Result<Part, SpecError> {
     let mut given: Vec<(String, String)> = Vec::new();
     for word in words {
+        check_word(name, declared, word)?;
         let (setting, value) = match word.split_once('=') {
             Some((setting, value)) => (setting.trim(), value.trim()),
             None => alone(declared, word),
@@ -269,6 +270,26 @@ fn part(name: &str, declared: &'static [Setting], words: Vec<&str>) -> Result<Pa
         name: name.into(),
         given,
     })
+}
+
+/// A word alone that is neither known nor near the name of a setting may be a slip in one of the
+/// words that a setting takes.
+fn check_word(name: &str, declared: &'static [Setting], word: &str) -> Result<(), SpecError> {
+    let choices = declared.iter().flat_map(|setting| match setting.unit {
+        Unit::Choice(words) => words,
+        _ => &[],
+    });
+    let choices: Vec<&str> = choices.copied().collect();
+    let is_known = word.contains('=')
+        || choices.contains(&word)
+        || declared.iter().any(|setting| setting.name == word);
+    match nearest(word, choices) {
+        Some(meant) if !is_known => Err(SpecError::Text {
+            text: format!("{name}({word})"),
+            reason: format!("'{word}' is nothing it knows; did you mean '{meant}'?"),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A word without a value: one of the words of a setting, else the name of a flag.

@@ -114,6 +114,15 @@ fn exercise(dir: &Path, base: &Path, kept_bytes_max: u64) {
     }
 }
 
+/// A test that fails in the middle leaves no stack standing.
+struct RazedAtTheEnd<'a>(&'a StateDir);
+
+impl Drop for RazedAtTheEnd<'_> {
+    fn drop(&mut self) {
+        let _ = raze_all(self.0, &mut host());
+    }
+}
+
 fn up_exercise_down(name: &str, first_port: u16) {
     if !is_possible(name) {
         return;
@@ -122,6 +131,7 @@ fn up_exercise_down(name: &str, first_port: u16) {
     let state = StateDir::new(place.path());
     let mut host = host();
     let options = options(&state, first_port);
+    let _guard = RazedAtTheEnd(&state);
     let began = now();
     let up = stacks::up(&choice(name), &options, &state, &mut host).unwrap();
     eprintln!(

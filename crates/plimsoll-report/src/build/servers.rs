@@ -36,7 +36,23 @@ struct Sum<'a> {
     grown_bytes: i64,
 }
 
-impl Sum<'_> {
+impl<'a> Sum<'a> {
+    fn of(name: &'a str) -> Self {
+        Sum {
+            name,
+            length: Nanos(0),
+            cpu_ns: 0,
+            thread_share_max: 0.0,
+            resident_bytes: 0,
+            moved_bytes: 0,
+            still: Nanos(0),
+            processes_lost: 0,
+            trials: 0,
+            grew: 0,
+            grown_bytes: 0,
+        }
+    }
+
     fn add(&mut self, used: &ServerUse) {
         self.length = self.length + used.length;
         self.cpu_ns += used.cpu_ns;
@@ -87,19 +103,7 @@ fn sums<'a>(pool: &Pool<'a>) -> Vec<Sum<'a>> {
     for used in pool.trials.iter().flat_map(|trial| &trial.servers) {
         let at = sums.iter().position(|sum| sum.name == used.server);
         let at = at.unwrap_or_else(|| {
-            sums.push(Sum {
-                name: &used.server,
-                length: Nanos(0),
-                cpu_ns: 0,
-                thread_share_max: 0.0,
-                resident_bytes: 0,
-                moved_bytes: 0,
-                still: Nanos(0),
-                processes_lost: 0,
-                trials: 0,
-                grew: 0,
-                grown_bytes: 0,
-            });
+            sums.push(Sum::of(&used.server));
             sums.len() - 1
         });
         sums[at].add(used);
@@ -249,19 +253,7 @@ mod tests {
 
     fn sum<'a>(used: &'a [ServerUse]) -> Vec<Sum<'a>> {
         let one = |used: &'a ServerUse| {
-            let mut sum = Sum {
-                name: &used.server,
-                length: Nanos(0),
-                cpu_ns: 0,
-                thread_share_max: 0.0,
-                resident_bytes: 0,
-                moved_bytes: 0,
-                still: Nanos(0),
-                processes_lost: 0,
-                trials: 0,
-                grew: 0,
-                grown_bytes: 0,
-            };
+            let mut sum = Sum::of(&used.server);
             sum.add(used);
             sum.add(used);
             sum

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::measure::{Measure, Timing, measure};
+use super::measure::{Measure, Timing, measure, policy};
 use super::stack::Shape;
 use crate::campaign::Consent;
 use crate::failure::{Code, Failure, Outcome};
-use plimsoll_core::comparison::{Policy, Verdict};
+use plimsoll_core::comparison::Verdict;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,12 +60,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    if !(args.margin > 0.0 && args.margin < 1.0) {
-        return Err(Failure::usage(format!(
-            "use margin {}: it is a fraction between 0 and 1, such as 0.05",
-            args.margin
-        )));
-    }
+    let policy = policy(args.margin)?;
     if args.targets.len() < 2 && args.no_control {
         return Err(Failure::usage("compare one target with nothing").hint("give a second target"));
     }
@@ -78,10 +73,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         timing: &args.timing,
         shape: &args.shape,
         consent: Consent::of(&args.destroy),
-        policy: Policy {
-            margin: args.margin,
-            ..Policy::default()
-        },
+        policy,
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

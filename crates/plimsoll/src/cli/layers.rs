@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll layers`: what each layer of a stack costs.
 
-use super::measure::{Measure, Timing, measure};
+use super::measure::{Measure, Timing, measure, policy};
 use super::stack::Shape;
 use crate::campaign::Consent;
 use crate::failure::{Code, Failure, Outcome};
-use plimsoll_core::comparison::Policy;
 use plimsoll_core::plan::Parts;
 use plimsoll_lab::stacks::{Choice, Rung};
 use std::path::PathBuf;
@@ -66,12 +65,7 @@ fn rungs(choice: &Choice) -> Vec<Rung> {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    if !(args.margin > 0.0 && args.margin < 1.0) {
-        return Err(Failure::usage(format!(
-            "use margin {}: it is a fraction between 0 and 1, such as 0.05",
-            args.margin
-        )));
-    }
+    let policy = policy(args.margin)?;
     let choice = Choice::parse(&args.stack).map_err(Failure::usage)?;
     let rungs = rungs(&choice);
     if rungs.len() < 2 {
@@ -91,10 +85,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         timing: &args.timing,
         shape: &args.shape,
         consent: Consent::of(&[]),
-        policy: Policy {
-            margin: args.margin,
-            ..Policy::default()
-        },
+        policy,
         output: args.output.as_deref(),
         json: args.json,
         dry_run: args.dry_run,

@@ -259,6 +259,19 @@ fn settings(job: &Measure<'_>, id: &str) -> Result<Settings, Failure> {
     })
 }
 
+/// How verdicts are reached with this margin.
+pub(super) fn policy(margin: f64) -> Result<Policy, Failure> {
+    if !(margin > 0.0 && margin < 1.0) {
+        return Err(Failure::usage(format!(
+            "use margin {margin}: it is a fraction between 0 and 1, such as 0.05"
+        )));
+    }
+    Ok(Policy {
+        margin,
+        ..Policy::default()
+    })
+}
+
 /// Settings for proofs alone, of which only the seed matters.
 pub(super) fn proof_settings(id: &str) -> Settings {
     let seed = Seed(0).derive(id, 0);

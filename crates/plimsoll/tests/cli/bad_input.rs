@@ -319,6 +319,7 @@ fn what_is_no_stack_is_told_with_the_nearest() {
     for (stack, words) in [
         ("raid1(x=1)", &["set 'x' of raid1"][..]),
         ("iscsi+", &["find layer ''"]),
+        ("gluster(distrbute)", &["did you mean 'distribute'"]),
         ("iscsl+crypt", &["did you mean 'iscsi'"]),
         ("raid1(x", &["a parenthesis is not closed"]),
     ] {
