@@ -7,6 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use plimsoll_trace::Counters;
 use plimsoll_trace::pcp::Archive;
 
 fuzz_target!(|input: &[u8]| {
@@ -25,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let _ = archive.window(Some("11:00"), Some("12:00"));
     for disk in archive.disks() {
-        if let Ok(series) = archive.disk_series(&disk, &archive.span()) {
+        if let Ok(series) = archive.series(&disk, &archive.span()) {
             for column in &series.columns {
                 let _ = column.averages();
             }

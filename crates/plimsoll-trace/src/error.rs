@@ -91,6 +91,18 @@ pub enum TraceError {
         /// What is wrong there.
         what: String,
     },
+    /// No format is recognised.
+    #[error(
+        "read {file}: it is no recording of a kind that is known here, or its beginning is \
+         damaged; recordings of requests may be: {}",
+        formats.join(", ")
+    )]
+    Unknown {
+        /// The file.
+        file: String,
+        /// The formats that were tried.
+        formats: Vec<&'static str>,
+    },
     /// The disk is not in the recording.
     #[error("find disk '{disk}' in {recording}: {}", list_of(disks))]
     NoDisk {

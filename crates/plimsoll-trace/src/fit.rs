@@ -17,9 +17,10 @@ use crate::bursts;
 use crate::cells::{Cells, cells};
 use crate::error::TraceError;
 use crate::fidelity::fidelity;
-use crate::pcp::{Archive, Window};
 use crate::profile::profile;
+use crate::recording::Counters;
 use crate::series::{DiskSeries, Verdict};
+use crate::window::Window;
 
 /// Fewest intervals that make a model.
 const INTERVALS_MIN: u64 = 2;
@@ -33,9 +34,9 @@ const CHECK_OPS_MAX: u64 = 50_000_000;
 /// What to fit, and under which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FitOptions {
-    /// The disk, as [`Archive::disks`] names it.
+    /// The disk, as [`Counters::disks`] names it.
     pub disk: String,
-    /// The part of the recording, from [`Archive::window`] or [`Archive::span`].
+    /// The part of the recording, from [`crate::Times`].
     pub window: Window,
     /// What reports call the model.
     pub name: String,
@@ -54,24 +55,24 @@ pub struct Fitted {
     pub warnings: Vec<String>,
 }
 
-/// Fits a model to one disk of an archive.
+/// Fits a model to one disk of a recording of counters.
 ///
 /// # Errors
-/// When the disk or a needed counter is not in the archive, too few intervals are usable, or the
+/// When the disk or a needed counter is not in the recording, too few intervals are usable, or the
 /// working set is smaller than the largest transfer.
-pub fn fit(archive: &Archive, options: &FitOptions) -> Result<Fitted, TraceError> {
-    fit_within(archive, options, CHECK_OPS_MAX)
+pub fn fit(counters: &dyn Counters, options: &FitOptions) -> Result<Fitted, TraceError> {
+    fit_within(counters, options, CHECK_OPS_MAX)
 }
 
 /// [`fit`] with another limit to the self-check.
 pub(crate) fn fit_within(
-    archive: &Archive,
+    counters: &dyn Counters,
     options: &FitOptions,
     check_ops_max: u64,
 ) -> Result<Fitted, TraceError> {
-    let series = archive.disk_series(&options.disk, &options.window)?;
+    let series = counters.series(&options.disk, &options.window)?;
     let disk = || options.disk.clone();
-    let recording = || archive.name().to_owned();
+    let recording = || counters.about().name.clone();
     let found = cells(&series).map_err(|metric| TraceError::NoMetric {
         metric,
         disk: disk(),
@@ -95,13 +96,16 @@ pub(crate) fn fit_within(
     check_totals(&found.cells).map_err(envelope)?;
     let patterns = Direction::BOTH.map(|direction| bursts::find(&found.cells, direction));
     let ends = ends(&series, &options.window);
-    let (from, to) = (archive.civil(ends.0), archive.civil(ends.1));
+    let (from, to) = (
+        counters.times().civil(ends.0),
+        counters.times().civil(ends.1),
+    );
     let mut model = Model {
         name: options.name.clone(),
         source: Provenance {
             recording: recording(),
-            format: archive.format(),
-            host: archive.label().host.clone(),
+            format: counters.about().format.clone(),
+            host: counters.about().host.clone(),
             disk: disk(),
             from: from.clone(),
             to: to.clone(),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings in, fitted models out.
 //!
-//! A recording is opened ([`pcp::Archive`]), one disk of it is read as a [`DiskSeries`], and
-//! [`fit`] makes a model and a profile of that series. [`fidelity`] holds a submitted load
-//! against the recorded one. Every byte of a recording is foreign: no length in it is trusted,
+//! A recording is of counters ([`Counters`]; a [`pcp::Archive`]) or of requests ([`Requests`]), and
+//! declares what it carries. One disk of counters is read as a [`DiskSeries`], and [`fit`] makes a
+//! model and a profile of that series. [`fidelity`] holds a submitted load against the recorded
+//! one. Every byte of a recording is foreign: no length in it is trusted,
 //! nothing in it can make this crate panic or loop, and what is readable before damage is kept.
 //! Not here: how a model is played (`plimsoll-engine`), and statistics of runs
 //! (`plimsoll-stats`).
@@ -17,9 +18,14 @@ mod fidelity;
 mod fit;
 pub mod pcp;
 mod profile;
+mod recording;
+pub mod requests;
 mod series;
+mod window;
 
 pub use error::{Damage, TraceError};
 pub use fidelity::fidelity;
 pub use fit::{FitOptions, Fitted, fit};
+pub use recording::{About, Carries, Counters, Detail, Order, Recording, Requests, Scope};
 pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
+pub use window::{Times, Window};

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use plimsoll_core::model::{Direction, Fidelity};
 use plimsoll_core::profile::QueueSource;
 use plimsoll_trace::pcp::Archive;
-use plimsoll_trace::{DiskMetric, DiskSeries, FitOptions, TraceError, fit};
+use plimsoll_trace::{Counters, DiskMetric, DiskSeries, FitOptions, TraceError, fit};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
@@ -43,8 +43,8 @@ fn printed(what: &str, got: f64, expected: &str) {
 
 fn series(name: &str, disk: &str, from: &str, to: &str) -> Option<DiskSeries> {
     let archive = Archive::open(&data("diskmodel")?.join(name)).unwrap();
-    let window = archive.window(Some(from), Some(to)).unwrap();
-    Some(archive.disk_series(disk, &window).unwrap())
+    let window = archive.times().window(Some(from), Some(to)).unwrap();
+    Some(archive.series(disk, &window).unwrap())
 }
 
 const KIB: f64 = 1024.0;
@@ -130,8 +130,8 @@ fn the_databases_reporting_load_has_the_published_averages() {
 
 fn options(archive: &Archive, disk: &str, window: Option<(&str, &str)>) -> FitOptions {
     let window = match window {
-        Some((from, to)) => archive.window(Some(from), Some(to)).unwrap(),
-        None => archive.span(),
+        Some((from, to)) => archive.times().window(Some(from), Some(to)).unwrap(),
+        None => archive.times().span(),
     };
     FitOptions {
         disk: disk.into(),
@@ -227,7 +227,7 @@ fn other_hosts_give_what_pmlogsummary_gives() {
         let value = rest.split(' ').next().unwrap();
         let unit = if rest.contains("Kbyte") { KIB } else { 1.0 };
         let known = DiskMetric::ALL.into_iter().find(|m| m.pcp_name() == name);
-        let series = archive.disk_series(disk, &archive.span()).unwrap();
+        let series = archive.series(disk, &archive.times().span()).unwrap();
         let found = series.averages(known.unwrap()).unwrap();
         printed(line, found.time / unit, value);
         checked += 1;
@@ -271,7 +271,10 @@ fn a_disk_that_is_not_there_is_answered_with_those_that_are() {
     let archive = Archive::open(&folder.join("dbdata")).unwrap();
     let error = fit(&archive, &options(&archive, "sda", None)).unwrap_err();
     assert!(error.to_string().contains("F:, G:"), "{error}");
-    let error = archive.window(Some("14:00"), Some("15:00")).unwrap_err();
+    let error = archive
+        .times()
+        .window(Some("14:00"), Some("15:00"))
+        .unwrap_err();
     assert!(
         matches!(&error, TraceError::Outside { from, .. } if from == "2010-07-14T10:30:02+10:00"),
         "{error}"
@@ -299,7 +302,7 @@ fn damaged_archives_are_refused_or_read_up_to_the_damage() {
             }
             Ok(archive) => {
                 for disk in archive.disks() {
-                    drop(archive.disk_series(&disk, &archive.span()));
+                    drop(archive.series(&disk, &archive.times().span()));
                 }
                 eprintln!("{name}: opened, damage: {:?}", archive.damage());
             }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::model::Envelope;
 
+use super::Archive;
 use super::log::{Number, Record, Records};
 use super::meta::{Description, Ids};
-use super::{Archive, Window};
 use crate::error::{Damage, TraceError};
+use crate::recording::Counters;
 use crate::series::{Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
+use crate::window::Window;
 
 /// A column while it is being filled.
 #[derive(Debug)]
@@ -36,7 +38,11 @@ impl Archive {
     ///
     /// # Errors
     /// When the archive has no such disk; the message lists those it has.
-    pub fn disk_series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError> {
+    pub(super) fn disk_series(
+        &self,
+        disk: &str,
+        window: &Window,
+    ) -> Result<DiskSeries, TraceError> {
         let mut warnings = self.warnings.clone();
         let mut ids: BTreeMap<u32, Ids> = BTreeMap::new();
         for description in self.catalog.all() {
@@ -46,7 +52,7 @@ impl Archive {
         if !ids.values().any(Ids::any) {
             return Err(TraceError::NoDisk {
                 disk: disk.into(),
-                recording: self.name.clone(),
+                recording: self.about.name.clone(),
                 disks: self.disks(),
             });
         }

@@ -17,19 +17,20 @@ mod log;
 mod meta;
 #[cfg(test)]
 mod tests;
-mod window;
 #[cfg(test)]
 pub(crate) mod writer;
 
 pub use label::{Label, Version};
-pub use window::Window;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use jiff::tz::TimeZone;
+use plimsoll_core::units::Nanos;
 
 use crate::error::{Damage, TraceError};
+use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
+use crate::series::DiskSeries;
+use crate::window::{Times, Window};
 use files::Files;
 use log::{File, Records};
 use meta::Catalog;
@@ -37,14 +38,12 @@ use meta::Catalog;
 /// An archive, opened and checked as far as its framing goes.
 #[derive(Debug)]
 pub struct Archive {
-    name: String,
+    about: About,
     label: Label,
-    zone: TimeZone,
+    times: Times,
     meta: File,
     volumes: Vec<File>,
     catalog: Catalog,
-    first_unix_ns: u64,
-    last_unix_ns: u64,
     damage: Option<Damage>,
     warnings: Vec<String>,
 }
@@ -101,28 +100,30 @@ impl Archive {
         let mut damage = None;
         let volumes = usable_volumes(volumes, &mut warnings, &mut damage);
         let (catalog, meta_damage) = Catalog::read(&meta, is_disk_metric);
-        let (zone, zone_warning) = window::zone(&label.zone);
+        let (from_unix_ns, to_unix_ns) = span(&volumes, &mut damage)?;
+        let span = Window {
+            from_unix_ns,
+            to_unix_ns,
+        };
+        let (times, zone_warning) = Times::new(&name, &label.zone, span);
         warnings.extend(zone_warning);
-        let (first_unix_ns, last_unix_ns) = span(&volumes, &mut damage)?;
-        Ok(Archive {
+        let about = About {
             name,
+            format: format!("PCP archive, version {}", label.version.number()),
+            host: label.host.clone(),
+            carries: CARRIES,
+        };
+        Ok(Archive {
+            about,
             label,
-            zone,
+            times,
             meta,
             volumes,
             catalog,
-            first_unix_ns,
-            last_unix_ns,
             // Damage of the metadata comes first: it can hide a metric altogether.
             damage: meta_damage.or(damage),
             warnings,
         })
-    }
-
-    /// The archive's base name as it was given.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// The label of the first volume.
@@ -130,37 +131,19 @@ impl Archive {
     pub fn label(&self) -> &Label {
         &self.label
     }
+}
 
-    /// What kind of recording this is, for provenance: `PCP archive, version 2`.
-    #[must_use]
-    pub fn format(&self) -> String {
-        format!("PCP archive, version {}", self.label.version.number())
+impl Counters for Archive {
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    /// The whole archive: its first and its last record.
-    #[must_use]
-    pub fn span(&self) -> Window {
-        Window {
-            from_unix_ns: self.first_unix_ns,
-            to_unix_ns: self.last_unix_ns,
-        }
+    fn times(&self) -> &Times {
+        &self.times
     }
 
-    /// Where the framing of the archive stops being readable.
-    #[must_use]
-    pub fn damage(&self) -> Option<&Damage> {
-        self.damage.as_ref()
-    }
-
-    /// What else the reader should know, as sentences.
-    #[must_use]
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Names of the disks (instances of `disk.dev.*`), in recorded order.
-    #[must_use]
-    pub fn disks(&self) -> Vec<String> {
+    /// Names of the instances of `disk.dev.*`.
+    fn disks(&self) -> Vec<String> {
         let mut domains: Vec<u32> = self.catalog.all().map(|d| d.domain).collect();
         domains.sort_unstable();
         domains.dedup();
@@ -176,7 +159,33 @@ impl Archive {
         }
         names
     }
+
+    fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError> {
+        self.disk_series(disk, window)
+    }
+
+    /// Where the framing of the archive stops being readable.
+    fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
 }
+
+/// What a PCP archive of a disk tells.
+const CARRIES: Carries = Carries {
+    arrivals: Detail::Mean,
+    resolution: Nanos(1_000),
+    direction: true,
+    sizes: Detail::Mean,
+    offsets: false,
+    service: Detail::Mean,
+    queue: Detail::Mean,
+    order: Order::Started,
+    scope: Scope::Device,
+};
 
 fn is_disk_metric(name: &[u8]) -> bool {
     // More than the series use: a disk of which only a total was recorded is still a disk.

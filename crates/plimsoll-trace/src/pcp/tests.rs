@@ -9,6 +9,7 @@ use super::writer::{
 };
 use super::{Archive, Window};
 use crate::fit::fit_within;
+use crate::recording::Counters;
 use crate::series::{DiskMetric, DiskSeries, Verdict};
 use crate::{FitOptions, TraceError, fit};
 
@@ -57,7 +58,7 @@ fn sample(writer: &mut Writer, n: u32) {
 }
 
 fn whole(archive: &Archive) -> DiskSeries {
-    archive.disk_series("sdb", &archive.span()).unwrap()
+    archive.series("sdb", &archive.times().span()).unwrap()
 }
 
 fn time_average(series: &DiskSeries, metric: DiskMetric) -> f64 {
@@ -80,7 +81,7 @@ fn values_in_and_out_of_line_come_in_base_units_over_several_volumes() {
     let archive = writer.open().unwrap();
     assert_eq!(archive.disks(), ["sda", "sdb"]);
     assert_eq!(archive.label().host, "testhost");
-    assert_eq!(archive.format(), "PCP archive, version 2");
+    assert_eq!(archive.about().format, "PCP archive, version 2");
     assert_eq!(archive.damage(), None);
     let series = whole(&archive);
     near(time_average(&series, DiskMetric::Reads), 10.0);
@@ -259,26 +260,36 @@ fn times_are_those_of_the_archives_zone() {
     let archive = writer.open().unwrap();
     assert!(archive.warnings().is_empty());
     let at = |s: u32| u64::from(s) * 1_000_000_000;
-    let window = archive.window(Some("12:00"), Some("12:30:10")).unwrap();
+    let window = archive
+        .times()
+        .window(Some("12:00"), Some("12:30:10"))
+        .unwrap();
     assert_eq!(window.from_unix_ns, at(START_S + 800));
     assert_eq!(window.to_unix_ns, at(START_S + 800 + 1_810));
-    let full = archive.window(Some("2001-09-09 12:00:00"), None).unwrap();
+    let full = archive
+        .times()
+        .window(Some("2001-09-09 12:00:00"), None)
+        .unwrap();
     assert_eq!(full.to_unix_ns, at(START_S + 3_600));
     // The minute in which the archive starts is inside it.
-    assert!(archive.window(Some("11:46"), Some("12:47")).is_ok());
+    assert!(archive.times().window(Some("11:46"), Some("12:47")).is_ok());
     for (from, to) in [
         ("02:00", "03:00"),
         ("12:30", "12:00"),
         ("2001-09-08 12:00", "12:00"),
     ] {
-        let error = archive.window(Some(from), Some(to)).unwrap_err();
+        let error = archive.times().window(Some(from), Some(to)).unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains("from 2001-09-09T11:46:40+10:00 to 2001-09-09T12:46:40+10:00"),
             "{text}"
         );
     }
-    let error = archive.window(Some("noon"), None).unwrap_err().to_string();
+    let error = archive
+        .times()
+        .window(Some("noon"), None)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("understand the time 'noon'"), "{error}");
 }
 
@@ -289,7 +300,7 @@ fn a_zone_nobody_knows_becomes_utc_with_a_warning() {
     let archive = writer.open().unwrap();
     assert!(archive.warnings()[0].contains("'Atlantis/Main' is not understood"));
     assert_eq!(
-        archive.civil(archive.span().from_unix_ns),
+        archive.times().civil(archive.times().span().from_unix_ns),
         "2001-09-09T01:46:40+00:00"
     );
 }
@@ -308,7 +319,7 @@ fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
     let mut writer = described("EST-10");
     (0..41).for_each(|n| sample(&mut writer, n));
     let archive = writer.open().unwrap();
-    let fitted = fit(&archive, &options(archive.span())).unwrap();
+    let fitted = fit(&archive, &options(archive.times().span())).unwrap();
     let cells = fitted.model.envelope.cells();
     assert_eq!(cells.len(), 40);
     for cell in cells {
@@ -325,7 +336,7 @@ fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
 
     let small = FitOptions {
         working_set_bytes: 4_096,
-        ..options(archive.span())
+        ..options(archive.times().span())
     };
     let error = fit(&archive, &small).unwrap_err();
     assert!(
@@ -333,8 +344,8 @@ fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
         "{error}"
     );
     let short = Window {
-        to_unix_ns: archive.span().from_unix_ns,
-        ..archive.span()
+        to_unix_ns: archive.times().span().from_unix_ns,
+        ..archive.times().span()
     };
     let error = fit(&archive, &options(short)).unwrap_err();
     assert!(
@@ -349,7 +360,7 @@ fn exhaust(meta: Vec<u8>, volumes: Vec<Vec<u8>>) -> bool {
         return false;
     };
     for disk in archive.disks() {
-        if let Ok(series) = archive.disk_series(&disk, &archive.span()) {
+        if let Ok(series) = archive.series(&disk, &archive.times().span()) {
             for column in &series.columns {
                 assert!(
                     column
@@ -362,7 +373,7 @@ fn exhaust(meta: Vec<u8>, volumes: Vec<Vec<u8>>) -> bool {
         }
         let options = FitOptions {
             disk,
-            ..options(archive.span())
+            ..options(archive.times().span())
         };
         // A flipped bit of a counter asks for billions of operations; the limit keeps them out.
         drop(fit_within(&archive, &options, 10_000));

@@ -8,7 +8,7 @@ use plimsoll_core::profile::{Average, Profile, QueueSource};
 use plimsoll_core::units;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_trace::pcp::Archive;
-use plimsoll_trace::{FitOptions, Fitted};
+use plimsoll_trace::{Counters, FitOptions, Fitted};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -62,7 +62,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         let disks = archive.disks().join(", ");
         return Err(Failure::usage(format!(
             "choose a disk of {}: --disk is missing",
-            archive.name()
+            archive.about().name
         ))
         .hint(format!("its disks are {disks}")));
     };
@@ -76,6 +76,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         );
     }
     let window = archive
+        .times()
         .window(args.from.as_deref(), args.to.as_deref())
         .map_err(failed(Code::Usage))?;
     let options = FitOptions {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stretches of an archive, told in its own time zone.
+//! Stretches of a recording, told in the recording's own time zone.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-use super::Archive;
 use crate::error::TraceError;
 
-/// How far outside the archive a typed time may lie: people type `10:30` for an archive that
+/// How far outside the recording a typed time may lie: people type `10:30` for one that
 /// starts at 10:30:02.
 const TOLERANCE_NS: u64 = 60_000_000_000;
-/// Most days searched for a time of day: the archive's first day and the next always hold it, the
+/// Most days searched for a time of day: the recording's first day and the next always hold it, the
 /// third covers a change of summer time.
 const DAYS_MAX: usize = 3;
 
@@ -34,29 +33,60 @@ impl Window {
 
 /// The zone a label names: POSIX text (`EST-10`, where east is negative) or a name such as
 /// `Europe/Berlin`. What is neither becomes UTC, with a sentence that says so.
-pub(super) fn zone(text: &str) -> (TimeZone, Option<String>) {
+fn zone(text: &str) -> (TimeZone, Option<String>) {
     let name = text.trim().trim_start_matches(':');
     let found = TimeZone::posix(name).or_else(|_| TimeZone::get(name));
     match found {
         Ok(zone) => (zone, None),
         Err(_) => {
             let warning = format!(
-                "the archive's time zone '{name}' is not understood; times are given in UTC"
+                "the recording's time zone '{name}' is not understood; times are given in UTC"
             );
             (TimeZone::UTC, Some(warning))
         }
     }
 }
 
-impl Archive {
-    /// The window between two times as people type them, in the archive's time zone: `11:00`,
+/// When a recording was made, and how its people say times.
+#[derive(Debug, Clone)]
+pub struct Times {
+    /// What the recording is called in messages.
+    recording: String,
+    /// The zone as the recording names it.
+    zone_name: String,
+    zone: TimeZone,
+    span: Window,
+}
+
+impl Times {
+    /// Of a recording in the zone that it names, and a sentence if that zone is not understood and
+    /// UTC stands in for it.
+    #[must_use]
+    pub fn new(recording: &str, zone_name: &str, span: Window) -> (Times, Option<String>) {
+        let (zone, warning) = zone(zone_name);
+        let times = Times {
+            recording: recording.into(),
+            zone_name: zone_name.into(),
+            zone,
+            span,
+        };
+        (times, warning)
+    }
+
+    /// First and last instant of the recording.
+    #[must_use]
+    pub fn span(&self) -> Window {
+        self.span
+    }
+
+    /// The window between two times as people type them, in the recording's time zone: `11:00`,
     /// `11:00:30`, `2010-07-14 11:00:00`. A time of day means the first such time inside the
-    /// archive; for `to`, the first after `from`. Without `from` or `to` the archive's ends.
+    /// recording; for `to`, the first after `from`. Without `from` or `to` the recording's ends.
     ///
     /// # Errors
-    /// When a time cannot be understood, or the window is empty or not inside the archive.
+    /// When a time cannot be understood, or the window is empty or not inside the recording.
     pub fn window(&self, from: Option<&str>, to: Option<&str>) -> Result<Window, TraceError> {
-        let span = self.span();
+        let span = self.span;
         let from_unix_ns = match from {
             Some(text) => self.instant(text, span.from_unix_ns.saturating_sub(TOLERANCE_NS - 1))?,
             None => span.from_unix_ns,
@@ -76,7 +106,7 @@ impl Archive {
         })
     }
 
-    /// An instant in the archive's zone with its offset, such as `2010-07-14T11:00:02+10:00`.
+    /// An instant in the recording's zone with its offset, such as `2010-07-14T11:00:02+10:00`.
     #[must_use]
     pub fn civil(&self, at_unix_ns: u64) -> String {
         let Some(at) = timestamp(at_unix_ns) else {
@@ -87,19 +117,19 @@ impl Archive {
     }
 
     fn outside(&self, from: Option<&str>, to: Option<&str>) -> TraceError {
-        let span = self.span();
+        let span = self.span;
         let window = match (from, to) {
             (Some(from), Some(to)) => format!("from {from} to {to}"),
             (Some(from), None) => format!("from {from}"),
             (None, Some(to)) => format!("to {to}"),
-            (None, None) => "of the whole archive".into(),
+            (None, None) => "of the whole recording".into(),
         };
         TraceError::Outside {
             window,
-            recording: self.name.clone(),
+            recording: self.recording.clone(),
             from: self.civil(span.from_unix_ns),
             to: self.civil(span.to_unix_ns),
-            zone: self.label.zone.clone(),
+            zone: self.zone_name.clone(),
         }
     }
 

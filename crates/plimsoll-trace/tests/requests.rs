@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Readers of requests held against what is known of real traces.
+//!
+//! The traces may not be distributed with this program. Set `PLIMSOLL_TEST_DATA` to a folder that
+//! holds `traces/`; without it every test here says that it was skipped.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot read its data must fail"
+)]
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use plimsoll_core::op::Kind;
+use plimsoll_trace::Requests;
+use plimsoll_trace::requests::{self, Request};
+
+const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+
+/// A trace with all its requests; `None`, said loudly, when it is not there.
+fn whole(file: &str) -> Option<(Box<dyn Requests>, Vec<Request>)> {
+    let root = std::env::var_os("PLIMSOLL_TEST_DATA").map_or(PathBuf::from(DEFAULT), PathBuf::from);
+    let path = root.join("traces").join(file);
+    if !path.exists() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {} is absent; set PLIMSOLL_TEST_DATA",
+            path.display()
+        );
+        return None;
+    }
+    let mut reader = requests::open(&path).unwrap();
+    let mut found = Vec::new();
+    while reader.read(&mut found).unwrap() {}
+    Some((reader, found))
+}
+
+fn count(requests: &[Request], kind: Kind) -> usize {
+    requests.iter().filter(|r| r.kind == kind).count()
+}
+
+#[test]
+fn the_cloudphysics_sample_has_the_commands_that_are_known_of_it() {
+    let Some((reader, found)) = whole("vscsi/cloudPhysicsIO.vscsi") else {
+        return;
+    };
+    assert_eq!(reader.about().format, "vscsiStats command trace, version 1");
+    assert_eq!(reader.damage(), None);
+    assert_eq!(count(&found, Kind::Read), 46_974);
+    assert_eq!(count(&found, Kind::Write), 66_898);
+    assert!(found.is_sorted_by_key(|request| request.at));
+    let hours = found.last().unwrap().at.as_secs_f64() / 3600.0;
+    assert!((hours - 2.0).abs() < 0.01, "{hours}");
+}
+
+#[test]
+fn the_msr_sample_has_the_rows_that_are_known_of_it() {
+    let Some((reader, found)) = whole("msr/msr-cambridge1-sample.csv") else {
+        return;
+    };
+    assert_eq!(reader.about().format, "MSR Cambridge CSV");
+    assert_eq!(found.len(), 1000);
+    let writes = count(&found, Kind::Write);
+    assert!((480..500).contains(&writes), "{writes}");
+    assert_eq!(reader.targets(), ["hm,0"]);
+    assert!(found.iter().all(|request| request.took.is_some()));
+}
