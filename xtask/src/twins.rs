@@ -25,7 +25,7 @@ struct Twin {
     native: String,
     original: String,
     /// Length of the measured part, for work that does not end by itself.
-    length: &'static str,
+    length: String,
 }
 
 /// bonnie++ in two halves, because they want different conditions, each at a size at which no phase
@@ -44,7 +44,7 @@ fn twins(which: &str, root: &Path) -> Result<Vec<Twin>, String> {
                 name: name.into(),
                 native: format!("bonnie++ {settings}"),
                 original: format!("bonnie++:{settings}"),
-                length: "10s",
+                length: "10s".into(),
             };
             Ok(BONNIE.into_iter().map(twin).collect())
         }
@@ -54,20 +54,27 @@ fn twins(which: &str, root: &Path) -> Result<Vec<Twin>, String> {
             let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
             files.retain(|file| file.extension().is_some_and(|e| e == "fio"));
             files.sort();
-            let twin = |file: PathBuf| Twin {
-                name: file
-                    .file_stem()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into(),
-                native: file.display().to_string(),
-                original: format!("fio:{}", file.display()),
-                length: "2s",
-            };
-            Ok(files.into_iter().map(twin).collect())
+            files.into_iter().map(fio_twin).collect()
         }
         other => Err(format!("no twins called '{other}'; there are: bonnie, fio")),
     }
+}
+
+/// Both run as long as the job file says.
+fn fio_twin(file: PathBuf) -> Result<Twin, String> {
+    let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let runtime = text.lines().find_map(|line| line.strip_prefix("runtime="));
+    let runtime = runtime.ok_or_else(|| format!("{}: it has no runtime", file.display()))?;
+    Ok(Twin {
+        name: file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into(),
+        native: file.display().to_string(),
+        original: format!("fio:{}", file.display()),
+        length: format!("{runtime}s"),
+    })
 }
 
 /// What one run gave: metric and value by phase.
@@ -173,7 +180,7 @@ fn measure(root: &Path, options: &Options, twin: &Twin) -> Result<Found, String>
             } else {
                 &twin.native
             };
-            let values = once(root, options, spec, twin.length)?;
+            let values = once(root, options, spec, &twin.length)?;
             super::note(&format!(
                 "{} block {} {entry}: {values:?}",
                 twin.name,
