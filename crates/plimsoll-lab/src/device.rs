@@ -28,6 +28,12 @@ pub struct DeviceFacts {
     pub block_bytes: u32,
     /// Maker's name of the disk, where it has one.
     pub model: Option<String>,
+    /// Whether it turns, as far as the kernel knows: not of what stands behind a loop device.
+    pub rotational: Option<bool>,
+    /// How its cache is treated: `write back` (a flush makes durable) or `write through`.
+    pub cache: Option<String>,
+    /// The scheduler of its requests.
+    pub scheduler: Option<String>,
     /// Why writing to it would destroy something or disturb somebody, each a clause such as
     /// "it carries ext4".
     pub holds: Vec<String>,
@@ -59,18 +65,34 @@ pub fn device(path: &Path, host: &LocalHost) -> Result<DeviceFacts, HostError> {
     let mut holds = signatures(&path, host);
     holds.extend(used);
     // A partition has its queue's facts in the disk that it is a part of.
-    let block = figure("queue/logical_block_size")
-        .or_else(|_| figure("../queue/logical_block_size"))
-        .unwrap_or(SIZE_SECTOR_BYTES);
+    let queue = |name: &str| {
+        let own = read(&format!("queue/{name}"));
+        own.or_else(|_| read(&format!("../queue/{name}"))).ok()
+    };
+    let block = queue("logical_block_size").and_then(|text| text.parse().ok());
+    // A loop device says what it is itself, which nothing behind it need be.
+    let is_loop = system.join("loop").exists();
+    let rotational = queue("rotational").filter(|_| !is_loop);
     Ok(DeviceFacts {
         bytes: figure("size")?.saturating_mul(SIZE_SECTOR_BYTES),
-        block_bytes: plimsoll_core::num::saturating_u32(block),
+        block_bytes: plimsoll_core::num::saturating_u32(block.unwrap_or(SIZE_SECTOR_BYTES)),
         model: read("device/model").ok().filter(|text| !text.is_empty()),
+        rotational: rotational.map(|text| text == "1"),
+        cache: queue("write_cache"),
+        scheduler: queue("scheduler").as_deref().map(chosen),
         path,
         number,
         holds,
         in_use,
     })
+}
+
+/// The word in brackets of a list such as `[none] mq-deadline`; the whole where there are none.
+fn chosen(list: &str) -> String {
+    let inside = list
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(list, |(word, _)| word).to_owned()
 }
 
 fn look(at: &Path) -> impl FnOnce(io::Error) -> HostError {
@@ -188,6 +210,14 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_chosen_scheduler_stands_in_brackets() {
+        for (list, expect) in [("[none] mq-deadline", "none"), ("none", "none")] {
+            assert_eq!(chosen(list), expect);
+        }
+        assert_eq!(chosen("mq-deadline [kyber] none"), "kyber");
+    }
 
     #[test]
     fn a_disk_is_in_use_where_one_of_its_partitions_is() {

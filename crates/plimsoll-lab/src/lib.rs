@@ -7,6 +7,7 @@
 //! Nothing here prints, reads the environment of the program, or knows how load is generated.
 #![forbid(unsafe_code)]
 
+pub mod attach;
 pub mod device;
 pub mod doctor;
 pub mod experiment;

@@ -60,7 +60,7 @@ pub struct FakeHost {
     pub state: FakeState,
     /// Actions (counted from 0 over the life of the host) that fail.
     pub failing: BTreeMap<usize, FakeWhen>,
-    /// Programs and modules that are not installed.
+    /// Programs, modules and files that are not there.
     pub missing: BTreeSet<String>,
     /// What processes have used, by their mark, look by look; the last stays.
     pub usages: BTreeMap<String, Vec<Usage>>,
@@ -337,8 +337,8 @@ impl Host for FakeHost {
         (!self.missing.contains(name)).then(|| Path::new("/usr/lib/qemu").join(name))
     }
 
-    fn exists(&self, _path: &Path) -> bool {
-        true
+    fn exists(&self, path: &Path) -> bool {
+        !self.missing.contains(&path.display().to_string())
     }
 
     fn knows_file_system(&self, name: &str) -> bool {

@@ -15,7 +15,7 @@ mod error;
 mod fake;
 mod files;
 mod local;
-mod loops;
+pub(crate) mod loops;
 pub(crate) mod mounts;
 pub(crate) mod network;
 mod nodes;

@@ -16,7 +16,7 @@ pub mod manage;
 pub mod nbd;
 mod needs;
 pub mod nfs;
-mod node;
+pub(crate) mod node;
 pub mod own;
 pub mod raid;
 mod site;

@@ -8,6 +8,7 @@
 //! version Debian 12 has: it must not be used here. nbdfuse could reach an NBD server without it,
 //! but gives up for ever when the server goes once.
 
+pub(crate) mod chain;
 pub(super) mod file_system;
 pub(super) mod iscsi;
 pub(super) mod nbd;
@@ -18,31 +19,20 @@ use plimsoll_core::units::Nanos;
 use std::path::Path;
 
 use super::{MIN_SIZE_BYTES, Needs, Order, SPARE_BYTES, Unmet};
+use chain::{Chain, SECTOR_BYTES};
 pub(super) use file_system::{add_mount, add_mount_of};
 
 /// What a stack of such nodes needs on the client, besides the programs of its file system.
 pub(super) fn needs(transport: &Transport, programs: &[&'static str]) -> Needs {
-    let chain = [
-        "qemu-storage-daemon",
-        "nbdfuse",
-        "nbdinfo",
-        "losetup",
-        "mount",
-        "umount",
-        "setsid",
-    ];
-    Needs {
-        programs: chain.iter().chain(programs).copied().collect(),
+    let own = Needs {
+        programs: ["mount"].iter().chain(programs).copied().collect(),
         qemu_modules: match transport {
             Transport::Iscsi(_) => vec!["block-iscsi.so"],
             Transport::Nbd(_) => vec![],
         },
-        devices: vec![
-            ("/dev/fuse", "modprobe fuse"),
-            ("/dev/loop-control", "modprobe loop"),
-        ],
-        root: true,
-    }
+        ..Needs::default()
+    };
+    chain::needs().and(own)
 }
 
 /// What such a node needs where it serves from.
@@ -87,9 +77,6 @@ const MAX_SOCKET_PATH: usize = 107;
 /// Longest name of a socket in the stack's directory: tgtd adds `.0` to the name we give.
 const SOCKET_NAME: &str = "/tgt0.sock.0";
 
-/// iSCSI sectors as tgtd makes them; direct I/O on the image must allow them.
-const SECTOR_BYTES: u32 = 512;
-
 /// Image sizes are multiples of this, so that every layer agrees on the size.
 const SIZE_STEP_BYTES: u64 = 1 << 20;
 
@@ -105,16 +92,21 @@ pub(super) fn check_path(path: &str) -> Result<(), Unmet> {
     )]))
 }
 
+/// Why there cannot be sockets in the directory of a stack.
+pub(super) fn check_sockets(path: &str) -> Option<String> {
+    (path.len() + SOCKET_NAME.len() > MAX_SOCKET_PATH).then(|| {
+        format!(
+            "the path {path} is too long for sockets in it ({MAX_SOCKET_PATH} bytes at most); \
+             choose a shorter base directory"
+        )
+    })
+}
+
 /// Checks what all stacks of disks on this machine have in common.
 pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
     let path = order.dir();
     let mut unmet = check_path(&path).map_or_else(|unmet| unmet.0, |()| Vec::new());
-    if path.len() + SOCKET_NAME.len() > MAX_SOCKET_PATH {
-        unmet.push(format!(
-            "the path {path} is too long for sockets in it ({MAX_SOCKET_PATH} bytes at most); \
-             choose a shorter base directory"
-        ));
-    }
+    unmet.extend(check_sockets(&path));
     let size = order.size_bytes;
     if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
         unmet.push(format!(
@@ -143,7 +135,7 @@ pub(super) fn check_room(order: &Order<'_>, nodes: usize) -> Result<(), Unmet> {
 }
 
 /// What is missing of the room for so many nodes.
-fn room(order: &Order<'_>, nodes: usize) -> Option<String> {
+pub(super) fn room(order: &Order<'_>, nodes: usize) -> Option<String> {
     let size = order.size_bytes;
     let needed = size
         .saturating_mul(nodes as u64)
@@ -191,8 +183,17 @@ pub(super) struct Node<'a> {
 }
 
 impl Node<'_> {
+    /// The way from its client to a block device.
+    fn chain(&self) -> Chain<'_> {
+        Chain {
+            dir: self.dir,
+            id: self.id,
+            number: self.number,
+        }
+    }
+
     fn path(&self, name: &str, suffix: &str) -> String {
-        format!("{}/{name}{}{suffix}", self.dir, self.number)
+        self.chain().path(name, suffix)
     }
 
     fn server_path(&self, name: &str, suffix: &str) -> String {
@@ -200,7 +201,7 @@ impl Node<'_> {
     }
 
     fn mark(&self, name: &str) -> String {
-        format!("plimsoll-{}-{name}{}", self.id, self.number)
+        self.chain().mark(name)
     }
 
     fn image(&self) -> String {
@@ -229,7 +230,7 @@ impl Node<'_> {
 
     /// The file its loop device is attached to.
     pub(super) fn device_file(&self) -> String {
-        self.path("disk", ".fuse")
+        self.chain().device_file()
     }
 
     /// Adds the steps that make it.
@@ -245,17 +246,7 @@ impl Node<'_> {
         }
         self.add_server(plan);
         self.add_client(plan);
-        let file = || self.device_file();
-        let make = Action::MakeFile {
-            path: file(),
-            bytes: 0,
-        };
-        let why = "make the file that becomes the disk";
-        plan.step(why, make, Some(Action::RemoveFile(file())));
-        // Undone after nbdfuse has been ended: normally it has unmounted itself by then, but not
-        // when it was killed.
-        let free = Action::Unmount(file());
-        plan.step("see that the file is free", free.clone(), Some(free));
+        self.chain().add_file(plan);
         self.add_loop(plan);
     }
 
@@ -305,38 +296,11 @@ impl Node<'_> {
         lose
     }
 
-    fn start(
-        &self,
-        plan: &mut Plan,
-        (node, dir): (&str, &str),
-        (why, name): (&str, &str),
-        cmd: Cmd,
-        ready: Ready,
-    ) {
-        let mark = self.mark(name);
-        let stop = Action::Stop { mark: mark.clone() };
-        let start = Action::Start {
-            cmd,
-            mark,
-            log: format!("{dir}/{name}{}.log", self.number),
-            ready,
-        };
-        plan.step_on(node, why, start, Some(stop));
-    }
-
     fn start_server(&self, plan: &mut Plan, why: &str, cmd: Cmd) {
         let ready = Ready::Port(self.server.first_port);
         let place = (&*self.server.name, &*self.server_dir);
-        self.start(plan, place, (why, self.server_program()), cmd, ready);
-    }
-
-    fn start_here(&self, plan: &mut Plan, why: &str, name: &str, cmd: Cmd, ready: Ready) {
-        self.start(plan, (HERE, self.dir), (why, name), cmd, ready);
-    }
-
-    /// Where the client gives the disk on.
-    fn uri(&self) -> String {
-        format!("nbd+unix:///lun?socket={}", self.path("nbd", ".sock"))
+        let what = (why, self.server_program());
+        self.chain().start_on(plan, place, what, cmd, ready);
     }
 
     fn add_server(&self, plan: &mut Plan) {
@@ -351,48 +315,20 @@ impl Node<'_> {
             Transport::Iscsi(settings) => settings.client(self),
             Transport::Nbd(settings) => (Vec::new(), settings.client(self)),
         };
-        let server = format!(
-            "addr.type=unix,addr.path={},max-connections=8",
-            self.path("nbd", ".sock")
-        );
-        let export = "type=nbd,id=nbd,node-name=lun,name=lun,writable=on";
-        let mut args = objects;
-        for (option, value) in [
-            ("--blockdev", &*disk),
-            ("--nbd-server", &*server),
-            ("--export", export),
-        ] {
-            args.extend([option.into(), value.into()]);
-        }
-        let cmd = Cmd::new("qemu-storage-daemon", args);
-        // The socket exists before anybody answers at it, and after a kill.
-        let ready = Ready::Succeeds(Cmd::new("nbdinfo", ["--size", &self.uri()]));
-        self.start_here(plan, "connect the client", "qsd", cmd, ready);
+        self.chain().add_client(plan, objects, &disk);
         if let Transport::Iscsi(settings) = self.transport {
-            settings.add_watchdog(self, plan);
+            let portal = iscsi::Iscsi::portal(self);
+            self.chain()
+                .add_watchdog(plan, &portal, settings.fail_after_s);
         }
     }
 
     fn add_loop(&self, plan: &mut Plan) {
-        let file = self.device_file();
-        let uri = self.uri();
-        let ready = Ready::Size {
-            path: file.clone(),
-            bytes: self.size_bytes,
+        let sector_bytes = match self.transport {
+            Transport::Iscsi(settings) => settings.sector_bytes,
+            Transport::Nbd(_) => SECTOR_BYTES,
         };
-        let cmd = Cmd::new("nbdfuse", [&*file, &*uri]);
-        self.start_here(plan, "make the disk a file", "nbdfuse", cmd, ready);
-        let attach = match self.transport {
-            // The client refuses parts of sectors, so the loop device must not ask for any.
-            Transport::Iscsi(settings) if settings.sector_bytes > SECTOR_BYTES => {
-                let sectors = format!("--sector-size={}", settings.sector_bytes);
-                let args = ["--find", "--direct-io=on", &sectors, &file];
-                Action::Run(Cmd::new("losetup", args))
-            }
-            _ => Action::AttachLoop(file.clone()),
-        };
-        let detach = Some(Action::DetachLoop(file));
-        plan.step("attach a loop device", attach, detach);
+        self.chain().add_loop(plan, self.size_bytes, sector_bytes);
     }
 
     /// That a flush of the client reaches its disk.

@@ -3,6 +3,7 @@
 //!
 //! `UPDATE_SNAPSHOTS=1 cargo test -p plimsoll-lab` writes the files anew; read the difference.
 
+use plimsoll_core::plan::Plan;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -35,7 +36,7 @@ pub(super) fn check(text: &str, folder: &str, file: &str) {
 }
 
 /// Compares a text with `file` in the folder of a recipe.
-pub(super) fn check_text(text: &str, folder: &str, file: &str) {
+pub(crate) fn check_text(text: &str, folder: &str, file: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/stacks")
         .join(folder)
@@ -54,7 +55,14 @@ fn as_text(name: &str, planned: &Planned) -> String {
         made.description,
         made.place()
     );
-    for (n, step) in planned.plan.steps.iter().enumerate() {
+    text += &steps(&planned.plan);
+    text
+}
+
+/// The steps of a plan, numbered.
+pub(crate) fn steps(plan: &Plan) -> String {
+    let mut text = String::new();
+    for (n, step) in plan.steps.iter().enumerate() {
         let node = match step.node.as_str() {
             "here" => String::new(),
             node => format!("on {node}: "),

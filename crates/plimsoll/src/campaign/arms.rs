@@ -5,6 +5,7 @@
 //! journal, so that a run that is killed can be razed.
 
 use super::Asked;
+use super::attach::{self, Attached};
 use super::device::{self, Consent};
 use super::names::{directory_name, free_name, short_name};
 use super::remote;
@@ -39,6 +40,8 @@ pub(crate) struct Target {
     description: String,
     /// Whether a device is opened for us alone: not if others already use it.
     exclusive: bool,
+    /// The block device of a disk that was attached.
+    attached: Option<PathBuf>,
     /// Directory the arm works in, once raised.
     pub(super) directory: Option<PathBuf>,
     /// Where plimsoll itself is the client: the export, and the arm's directory in it.
@@ -54,16 +57,14 @@ impl Target {
         if let Some((address, directory)) = &self.remote {
             return Place::Nfs { address, directory };
         }
+        if let Some(path) = &self.attached {
+            return self.device(path);
+        }
         match (&self.spec, &self.directory) {
             (TargetSpec::Null, _) => Place::Null,
             (TargetSpec::Nop, _) => Place::Nop,
             (TargetSpec::Sim, _) => Place::Sim(SimDisk::default()),
-            (TargetSpec::Device(path), _) => Place::Device {
-                path,
-                direct_align: self.direct_align_bytes(),
-                bytes: self.facts.as_ref().map_or(0, |facts| facts.size_bytes),
-                exclusive: self.exclusive,
-            },
+            (TargetSpec::Device(path), _) => self.device(path),
             (TargetSpec::File(path), _) => Place::File {
                 path,
                 direct_align: self.direct_align_bytes(),
@@ -73,6 +74,15 @@ impl Target {
                 direct_align: self.direct_align_bytes(),
             },
             (_, None) => unreachable!("an arm is raised before it is used"),
+        }
+    }
+
+    fn device<'a>(&self, path: &'a Path) -> Place<'a> {
+        Place::Device {
+            path,
+            direct_align: self.direct_align_bytes(),
+            bytes: self.facts.as_ref().map_or(0, |facts| facts.size_bytes),
+            exclusive: self.exclusive,
         }
     }
 
@@ -125,6 +135,7 @@ pub(crate) struct Arms {
     options: stacks::Options,
     nodes: Nodes,
     raised: Vec<String>,
+    attached: Vec<Attached>,
     directories: Option<Standing>,
     held: Vec<File>,
     devices: Vec<String>,
@@ -159,6 +170,7 @@ impl Arms {
             options,
             nodes,
             raised: Vec::new(),
+            attached: Vec::new(),
             directories: None,
             held: Vec::new(),
             devices: Vec::new(),
@@ -254,6 +266,11 @@ impl Arms {
                     places.need(&target.given, needed, found.bytes);
                     continue;
                 }
+                TargetSpec::Attach(address) => {
+                    attach::check(address, consent, self.nodes.local())?;
+                    check_one_file(target, asked)?;
+                    continue;
+                }
                 TargetSpec::File(_) => check_one_file(target, asked)?,
                 TargetSpec::Nfs(address) => {
                     remote::check(target.given.as_str(), asked)?;
@@ -287,6 +304,14 @@ impl Arms {
                     lines.push(format!("overwrite the first {needed} of {}", target.given));
                     continue;
                 }
+                TargetSpec::Attach(_) => {
+                    let given = &target.given;
+                    if target.control_of.is_none() {
+                        lines.push(format!("attach {given}, and detach it at the end"));
+                    }
+                    lines.push(format!("overwrite the first {needed} of {given}"));
+                    continue;
+                }
                 TargetSpec::Stack(choice) if target.control_of.is_none() => {
                     let name = &choice.parts;
                     lines.push(format!("raise the stack {name} if it is not up (see: plimsoll stack up '{name}' --dry-run)"));
@@ -315,6 +340,7 @@ impl Arms {
         id: &str,
         state: &StateDir,
         asked: &[Asked],
+        consent: &Consent,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
         let mut plan = Plan::default();
@@ -345,6 +371,10 @@ impl Arms {
                 TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
                 TargetSpec::Device(path) => {
                     self.find_device(place, &path)?;
+                    continue;
+                }
+                TargetSpec::Attach(address) => {
+                    self.attach(place, &address, id, state, consent)?;
                     continue;
                 }
                 _ => self.targets[place].root(),
@@ -390,6 +420,37 @@ impl Arms {
         target.exclusive = !found.in_use;
         target.facts = Some(device::target_facts(&found));
         self.devices.push(found.number);
+        Ok(())
+    }
+
+    /// Attaches the disk of an arm, unless another arm has it already, and notes its facts.
+    fn attach(
+        &mut self,
+        place: usize,
+        address: &plimsoll_lab::attach::Address,
+        id: &str,
+        state: &StateDir,
+        consent: &Consent,
+    ) -> Result<(), Failure> {
+        let is_it = |attached: &Attached| attached.address == *address;
+        let number = match self.attached.iter().position(is_it) {
+            Some(number) => number,
+            None => {
+                let number = self.attached.len();
+                let id = format!("{id}-disk{}", number + 1);
+                let attached = attach::attach(address, &id, state, &mut self.nodes)?;
+                self.attached.push(attached);
+                number
+            }
+        };
+        let attached = &self.attached[number];
+        let found = attached.look(consent, self.nodes.local())?;
+        let target = &mut self.targets[place];
+        target.description = attached.description(&found);
+        target.exclusive = !found.in_use;
+        target.facts = Some(attached.target_facts(&found));
+        self.devices.push(found.number);
+        target.attached = Some(found.path);
         Ok(())
     }
 
@@ -440,16 +501,7 @@ impl Arms {
         if plan.steps.is_empty() {
             return Ok(());
         }
-        let header = Header {
-            format: FormatVersion::JOURNAL,
-            id: id.to_owned(),
-            kind: Kind::Run(id.to_owned()),
-            owner: Owner::this(),
-            began_at: jiff::Timestamp::now().to_string(),
-            mount_dir: None,
-            ask: None,
-        };
-        let journal = Journal::create(state, header)
+        let journal = Journal::create(state, run_header(id))
             .map_err(doing(Code::Failed, "begin the journal of the run"))?;
         let standing = raise(plan, None, &mut self.nodes, journal)
             .map_err(doing(Code::Failed, "make the directories of the run"))?;
@@ -517,7 +569,10 @@ impl Arms {
             .iter()
             .filter(|t| t.is_real() && t.control_of.is_none())
         {
-            if matches!(target.spec, TargetSpec::File(_) | TargetSpec::Device(_)) {
+            if matches!(
+                target.spec,
+                TargetSpec::File(_) | TargetSpec::Device(_) | TargetSpec::Attach(_)
+            ) {
                 notes.push(Warning {
                     about: target.name.clone(),
                     text:
@@ -548,6 +603,9 @@ impl Arms {
         if let Some(standing) = self.directories.take() {
             left.extend(problems(&raze(standing.journal, &mut self.nodes)));
         }
+        while let Some(attached) = self.attached.pop() {
+            left.extend(problems(&raze(attached.standing.journal, &mut self.nodes)));
+        }
         self.held.clear();
         while let Some(name) = self.raised.pop() {
             match stacks::down(&name, state, &mut self.nodes) {
@@ -557,6 +615,19 @@ impl Arms {
             }
         }
         left
+    }
+}
+
+/// The header of a journal of a run, or of a part of it.
+pub(super) fn run_header(id: &str) -> Header {
+    Header {
+        format: FormatVersion::JOURNAL,
+        id: id.to_owned(),
+        kind: Kind::Run(id.to_owned()),
+        owner: Owner::this(),
+        began_at: jiff::Timestamp::now().to_string(),
+        mount_dir: None,
+        ask: None,
     }
 }
 
@@ -637,6 +708,7 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
         control_of,
         description: description.into(),
         exclusive: true,
+        attached: None,
         directory: None,
         remote: None,
         facts: None,
@@ -650,7 +722,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// A path as the journal keeps it.
-fn shown(path: &Path) -> Result<String, Failure> {
+pub(super) fn shown(path: &Path) -> Result<String, Failure> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!(
             "use {}: its name is not valid UTF-8, and the journal could not name it",

@@ -27,23 +27,31 @@ impl Consent {
         }
     }
 
-    fn covers(&self, path: &Path, found: &DeviceFacts) -> Result<(), Failure> {
-        let shown = path.display();
-        if self.named.iter().any(|named| device::is_same(named, path)) {
+    /// Whether the device that is called `shown` was allowed to be destroyed at all.
+    pub(super) fn check_given(&self, shown: &str) -> Result<(), Failure> {
+        if self.given {
             return Ok(());
         }
-        if !self.given {
-            return Err(Failure::usage(format!(
-                "use target '{shown}': it is a block device, and measuring on it destroys what it holds"
-            ))
-            .hint("add --destroy if nothing on it is needed"));
+        Err(Failure::usage(format!(
+            "use target '{shown}': it is a block device, and measuring on it destroys what it holds"
+        ))
+        .hint("add --destroy if nothing on it is needed"))
+    }
+
+    /// Whether the device, which was called `shown`, was allowed to be destroyed with what it holds.
+    pub(super) fn covers(&self, shown: &str, found: &DeviceFacts) -> Result<(), Failure> {
+        let is_it =
+            |named: &PathBuf| named == Path::new(shown) || device::is_same(named, &found.path);
+        if self.named.iter().any(is_it) {
+            return Ok(());
         }
+        self.check_given(shown)?;
         if found.holds.is_empty() {
             return Ok(());
         }
         Err(
             Failure::usage(format!("use target '{shown}': {}", found.holds.join("; "))).hint(
-                format!("if it may be destroyed all the same, name it again: --destroy={shown}"),
+                format!("if it may be destroyed all the same, name it again: '--destroy={shown}'"),
             ),
         )
     }
@@ -56,7 +64,7 @@ pub(super) fn check(
     host: &LocalHost,
 ) -> Result<DeviceFacts, Failure> {
     let found = facts(path, host)?;
-    consent.covers(path, &found)?;
+    consent.covers(&path.display().to_string(), &found)?;
     Ok(found)
 }
 
@@ -67,11 +75,23 @@ pub(super) fn facts(path: &Path, host: &LocalHost) -> Result<DeviceFacts, Failur
 
 /// How it is made up, in one line.
 pub(super) fn description(found: &DeviceFacts) -> String {
-    let size = units::size(found.bytes as f64);
-    match &found.model {
-        Some(model) => format!("block device {model}, {size}"),
-        None => format!("block device, {size}"),
-    }
+    let mut words = vec![match &found.model {
+        Some(model) => format!("block device {model}"),
+        None => "block device".into(),
+    }];
+    words.push(units::size(found.bytes as f64));
+    words.extend(found.rotational.map(|turns| {
+        let kind = if turns {
+            "rotational"
+        } else {
+            "not rotational"
+        };
+        kind.to_owned()
+    }));
+    words.extend(found.cache.as_ref().map(|cache| format!("cache {cache}")));
+    let scheduler = found.scheduler.as_ref();
+    words.extend(scheduler.map(|name| format!("scheduler {name}")));
+    words.join(", ")
 }
 
 /// The same as facts about a target.
@@ -101,13 +121,15 @@ mod tests {
             bytes: 1,
             block_bytes: 512,
             model: None,
+            rotational: None,
+            cache: None,
+            scheduler: None,
             holds: holds.iter().map(ToString::to_string).collect(),
             in_use: false,
         };
-        let path = Path::new("/dev/null");
         let said = |values: &[&str], holds: &[&str]| {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-            let failure = Consent::of(&values).covers(path, &found(holds));
+            let failure = Consent::of(&values).covers("/dev/null", &found(holds));
             failure.map_err(|failure| failure.to_string())
         };
         assert!(said(&[], &[]).unwrap_err().contains("add --destroy"));

@@ -5,6 +5,7 @@
 //! Nothing here decides what is said of the results: that happens when the run folder is read back.
 
 mod arms;
+mod attach;
 mod device;
 mod names;
 mod programs;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Labels of arms and names of their directories.
 
+use plimsoll_lab::attach::Address;
+
 /// The last part of a path where no other target has the same, else all of it.
 pub(super) fn short_name(text: &str, given: &[String]) -> String {
     let last = |text: &str| {
+        if Address::is_meant(text) {
+            return disk_name(text);
+        }
         // Behind the question mark of an address stands how, not where.
         let path = text.split_once('?').filter(|_| text.contains("://"));
         let trimmed = path.map_or(text, |(path, _)| path).trim_end_matches('/');
@@ -18,6 +23,14 @@ pub(super) fn short_name(text: &str, given: &[String]) -> String {
     } else {
         short
     }
+}
+
+/// The address of a disk without how it is reached and by whom: a number alone says nothing.
+fn disk_name(text: &str) -> String {
+    let path = text.split_once('?').map_or(text, |(path, _)| path);
+    let place = path.split_once("://").map_or(path, |(_, place)| place);
+    let place = place.split_once('@').map_or(place, |(_, place)| place);
+    place.trim_matches('/').to_owned()
 }
 
 /// `wanted`, or with the first number behind it that is not taken.
@@ -50,6 +63,13 @@ mod tests {
             |list: &[&str]| -> Vec<String> { list.iter().map(|s| (*s).to_owned()).collect() };
         for (targets, expect) in [
             (given(&["/mnt/a", "/mnt/b/"]), ["a", "b"]),
+            (
+                given(&[
+                    "iscsi://u@h/iqn.a/1?secret_file=/s",
+                    "nbd+unix:///?socket=/s",
+                ]),
+                ["h/iqn.a/1", "nbd+unix:///?socket=/s"],
+            ),
             (given(&["/x/data", "/y/data"]), ["/x/data", "/y/data"]),
         ] {
             let names: Vec<String> = targets.iter().map(|t| short_name(t, &targets)).collect();

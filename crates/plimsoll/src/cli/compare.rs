@@ -20,7 +20,7 @@ use std::process::ExitCode;
   plimsoll compare /mnt/a /mnt/b -w varmail
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
 pub(super) struct Args {
-    /// Directories, new files, block devices, NFS exports (`nfs://host/export`) or stacks; the first is the base of all ratios.
+    /// Directories, new files, block devices, disks of somebody else (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or stacks; the first is the base of all ratios.
     #[arg(required = true, num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
     /// Workload: a name with settings, a file, or a program before a colon (see plimsoll run

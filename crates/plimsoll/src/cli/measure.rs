@@ -123,7 +123,7 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     plimsoll_archive::check_free(&folder).map_err(failed(Code::Usage))?;
     let stop = super::stop_flag()?;
     let outcome = arms
-        .raise(&id, &state, &asked, &stop)
+        .raise(&id, &state, &asked, &job.consent, &stop)
         .and_then(|()| play(job, &arms, &asked, &settings, &id, &folder, &stop));
     let left = arms.lower(&state);
     let shown = outcome.and_then(|results| show(job, &results, &folder).map(|()| results));

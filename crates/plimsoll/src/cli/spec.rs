@@ -6,6 +6,7 @@ use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
+use plimsoll_lab::attach;
 use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, package_of};
 use plimsoll_lab::stacks::{self, Choice};
 use plimsoll_nfs::Address;
@@ -223,6 +224,8 @@ pub(crate) enum TargetSpec {
     File(PathBuf),
     /// A block device. Whether it may be destroyed is asked later.
     Device(PathBuf),
+    /// A disk that somebody else serves. Whether it may be destroyed is asked later.
+    Attach(Box<attach::Address>),
     /// An export of an NFS server that plimsoll speaks with itself.
     Nfs(Address),
     /// A stack.
@@ -237,7 +240,7 @@ pub(crate) enum TargetSpec {
 
 impl TargetSpec {
     /// Reads a directory, a file that does not exist yet, a block device, the address of an NFS
-    /// export, the name of a stack, `null` or `sim`.
+    /// export or of a disk that somebody else serves, the name of a stack, `null` or `sim`.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         match text {
             "null" => return Ok(TargetSpec::Null),
@@ -246,6 +249,10 @@ impl TargetSpec {
             "sim" => return Ok(TargetSpec::Sim),
             address if Address::is_meant(address) => {
                 return address.parse().map(TargetSpec::Nfs).map_err(Failure::usage);
+            }
+            address if attach::Address::is_meant(address) => {
+                let address = address.parse().map_err(Failure::usage)?;
+                return Ok(TargetSpec::Attach(Box::new(address)));
             }
             name if is_stack(name) => {
                 let choice = Choice::parse(name).map_err(Failure::usage)?;
@@ -266,7 +273,7 @@ impl TargetSpec {
                 Ok(TargetSpec::File(path))
             }
             Err(error) => Err(Failure::usage(format!("use target '{text}': {error}"))
-                .hint(format!("a target is a directory, a new file (written as ./name), a block device, an NFS export (nfs://host/export), or one of the stacks: {}", stacks::names()))),
+                .hint(format!("a target is a directory, a new file (written as ./name), a block device, an NFS export (nfs://host/export), a disk of somebody else (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names()))),
         }
     }
 }

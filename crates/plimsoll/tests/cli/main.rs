@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program from the outside: as a user starts, stops, kills and mistypes it.
 
+mod attach;
 mod bad_input;
 mod campaign;
 mod classics;

@@ -2,12 +2,11 @@
 //! iSCSI to a node: tgtd serves, qemu-storage-daemon asks, and a process of ours ends the latter
 //! when the former is gone for too long.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan, Ready};
+use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
 use plimsoll_core::settings::Settings;
 use std::fmt::Write as _;
 
 use super::Node;
-use crate::host::watchdog;
 use crate::stacks::Unmet;
 
 /// Name of the account where one is asked for.
@@ -61,7 +60,8 @@ impl Iscsi {
         format!("iqn.2026-01.lab.plimsoll:{}.{}", node.id, node.number)
     }
 
-    fn portal(node: &Node<'_>) -> String {
+    /// Where the target listens.
+    pub(super) fn portal(node: &Node<'_>) -> String {
         format!("{}:{}", node.server.address, node.server.first_port)
     }
 
@@ -163,18 +163,5 @@ impl Iscsi {
         let _ = write!(disk, ",user={USER},password-secret=chap");
         let secret = format!("secret,id=chap,file={}", Self::password(node));
         (vec!["--object".into(), secret.into()], disk)
-    }
-
-    /// Adds what ends the client when its target is gone: alone it would wait for ever.
-    pub(super) fn add_watchdog(&self, node: &Node<'_>, plan: &mut Plan) {
-        let ready = node.path("watch", ".ready");
-        let cmd = watchdog::command(
-            &Self::portal(node),
-            self.fail_after_s,
-            &node.mark("qsd"),
-            &ready,
-        );
-        let why = "watch the target";
-        node.start_here(plan, why, "watch", cmd, Ready::Exists(ready.clone()));
     }
 }

@@ -2,7 +2,7 @@
 //! `plimsoll stack check`: everything that must be seen of a stack before it is trusted.
 
 use super::Shape;
-use crate::campaign::{self, Arms};
+use crate::campaign::{self, Arms, Consent};
 use crate::cli::measure::proof_settings;
 use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, Outcome};
@@ -42,7 +42,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         Depth::Whole
     };
     let proved = arms
-        .raise(&id, &state, &[], &stop)
+        .raise(&id, &state, &[], &Consent::default(), &stop)
         .and_then(|()| campaign::prove(&arms, &id, &proof_settings(&id), depth, &stop));
     let left = arms.lower(&state);
     let proved = proved?;

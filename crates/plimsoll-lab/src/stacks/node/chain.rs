@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the client of a disk to a block device of this machine: qemu-storage-daemon asks, nbdfuse
+//! makes a file of what it gives on, a loop device makes a disk of the file.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan, Ready};
+
+use crate::host::watchdog;
+use crate::stacks::Needs;
+
+/// Sectors of a loop device when nobody says.
+pub(crate) const SECTOR_BYTES: u32 = 512;
+
+/// What such a chain needs.
+pub(crate) fn needs() -> Needs {
+    Needs {
+        programs: vec![
+            "qemu-storage-daemon",
+            "nbdfuse",
+            "nbdinfo",
+            "losetup",
+            "umount",
+            "setsid",
+        ],
+        devices: vec![
+            ("/dev/fuse", "modprobe fuse"),
+            ("/dev/loop-control", "modprobe loop"),
+        ],
+        root: true,
+        ..Needs::default()
+    }
+}
+
+/// One chain: where it lies, and what its parts are called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chain<'a> {
+    /// A directory of ours on this machine.
+    pub(crate) dir: &'a str,
+    /// Identifier of the journal.
+    pub(crate) id: &'a str,
+    /// Number in that directory, from 0.
+    pub(crate) number: u16,
+}
+
+impl Chain<'_> {
+    pub(crate) fn path(&self, name: &str, suffix: &str) -> String {
+        format!("{}/{name}{}{suffix}", self.dir, self.number)
+    }
+
+    pub(crate) fn mark(&self, name: &str) -> String {
+        format!("plimsoll-{}-{name}{}", self.id, self.number)
+    }
+
+    /// The file its loop device is attached to.
+    pub(crate) fn device_file(&self) -> String {
+        self.path("disk", ".fuse")
+    }
+
+    /// Where the client gives the disk on.
+    fn uri(&self) -> String {
+        format!("nbd+unix:///lun?socket={}", self.path("nbd", ".sock"))
+    }
+
+    /// Adds a daemon of this machine.
+    fn start(&self, plan: &mut Plan, (why, name): (&str, &str), cmd: Cmd, ready: Ready) {
+        self.start_on(plan, (HERE, self.dir), (why, name), cmd, ready);
+    }
+
+    /// Adds a daemon of a node, its output in this directory there.
+    pub(crate) fn start_on(
+        &self,
+        plan: &mut Plan,
+        (node, dir): (&str, &str),
+        (why, name): (&str, &str),
+        cmd: Cmd,
+        ready: Ready,
+    ) {
+        let mark = self.mark(name);
+        let stop = Action::Stop { mark: mark.clone() };
+        let start = Action::Start {
+            cmd,
+            mark,
+            log: format!("{dir}/{name}{}.log", self.number),
+            ready,
+        };
+        plan.step_on(node, why, start, Some(stop));
+    }
+
+    /// Adds the client. `objects` are options before its disk, which has the name `lun`.
+    pub(crate) fn add_client(&self, plan: &mut Plan, objects: Vec<Arg>, disk: &str) {
+        let server = format!(
+            "addr.type=unix,addr.path={},max-connections=8",
+            self.path("nbd", ".sock")
+        );
+        let export = "type=nbd,id=nbd,node-name=lun,name=lun,writable=on";
+        let mut args = objects;
+        for (option, value) in [
+            ("--blockdev", disk),
+            ("--nbd-server", &*server),
+            ("--export", export),
+        ] {
+            args.extend([option.into(), value.into()]);
+        }
+        let cmd = Cmd::new("qemu-storage-daemon", args);
+        // The socket exists before anybody answers at it, and after a kill.
+        let ready = Ready::Succeeds(Cmd::new("nbdinfo", ["--size", &self.uri()]));
+        self.start(plan, ("connect the client", "qsd"), cmd, ready);
+    }
+
+    /// Adds what ends the client of an iSCSI target that is gone for too long: alone it would wait
+    /// for ever.
+    pub(crate) fn add_watchdog(&self, plan: &mut Plan, portal: &str, fail_after_s: u32) {
+        let ready = self.path("watch", ".ready");
+        let cmd = watchdog::command(portal, fail_after_s, &self.mark("qsd"), &ready);
+        let ready = Ready::Exists(ready);
+        self.start(plan, ("watch the target", "watch"), cmd, ready);
+    }
+
+    /// Adds the file that becomes the disk.
+    pub(crate) fn add_file(&self, plan: &mut Plan) {
+        let file = || self.device_file();
+        let make = Action::MakeFile {
+            path: file(),
+            bytes: 0,
+        };
+        let why = "make the file that becomes the disk";
+        plan.step(why, make, Some(Action::RemoveFile(file())));
+        // Undone after nbdfuse has been ended: normally it has unmounted itself by then, but not
+        // when it was killed.
+        let free = Action::Unmount(file());
+        plan.step("see that the file is free", free.clone(), Some(free));
+    }
+
+    /// Adds the disk, which has at least `bytes`, in sectors of `sector_bytes`.
+    pub(crate) fn add_loop(&self, plan: &mut Plan, bytes: u64, sector_bytes: u32) {
+        let file = self.device_file();
+        let uri = self.uri();
+        let ready = Ready::Size {
+            path: file.clone(),
+            bytes,
+        };
+        let cmd = Cmd::new("nbdfuse", [&*file, &*uri]);
+        self.start(plan, ("make the disk a file", "nbdfuse"), cmd, ready);
+        let attach = if sector_bytes > SECTOR_BYTES {
+            // The client refuses parts of sectors, so the loop device must not ask for any.
+            let sectors = format!("--sector-size={sector_bytes}");
+            let args = ["--find", "--direct-io=on", &sectors, &file];
+            Action::Run(Cmd::new("losetup", args))
+        } else {
+            Action::AttachLoop(file.clone())
+        };
+        let detach = Some(Action::DetachLoop(file));
+        plan.step("attach a loop device", attach, detach);
+    }
+}
