@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what `make demo`, `make test` or `cargo xtask bench` needs on Debian 12, and says what and
-# why.
+# Installs what `make demo`, `make test` or `cargo xtask bench` needs on Debian 12, and on request
+# what the ceph stack does, and says what and why.
 # Without root it installs nothing, and says what will be left out.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test|stacks|bench}
+what=${1:?usage: setup.sh demo|test|stacks|ceph|bench}
 
 # package, a program it brings, why
 stacks=(
@@ -35,15 +35,25 @@ more=(
   "openssh-client ssh reaches-nodes"
   "openssh-server sshd stands-for-a-node"
 )
+# Large, so only on request. Debian starts none of these daemons before a cluster is set up for them.
+ceph=(
+  "ceph-mon ceph-mon monitor-of-the-ceph-stack"
+  "ceph-mgr ceph-mgr manager-of-the-ceph-stack"
+  "ceph-osd ceph-osd storage-daemons-of-the-ceph-stack"
+  "ceph-mds ceph-mds metadata-server-of-the-ceph-stack"
+  "ceph-fuse ceph-fuse mounts-of-the-ceph-stack"
+  "ceph-common ceph commands-of-the-ceph-stack"
+)
 build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
   test) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}" "fio fio its-exported-jobs-are-run-by-it"
     "bonnie++ bonnie++ its-output-is-read") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
+  ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
-  *) echo "setup.sh: '$what' is not demo, test, stacks or bench" >&2; exit 2 ;;
+  *) echo "setup.sh: '$what' is not demo, test, stacks, ceph or bench" >&2; exit 2 ;;
 esac
 
 # Rust newer than Debian's own: the version is the one in Cargo.toml.

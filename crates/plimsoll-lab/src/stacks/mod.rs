@@ -6,6 +6,7 @@
 //! its marks and names, and has an undo. How plans are carried out is in [`crate::raise`]; how a
 //! stack is brought up and down, with all checks before it, is in [`manage`].
 
+pub mod ceph;
 pub mod change;
 pub mod crypt;
 pub mod gluster;
@@ -49,6 +50,7 @@ pub const ALL: &[&dyn Stack] = &[
     &raid::RAID5,
     &raid::RAID10,
     &gluster::Gluster,
+    &ceph::Ceph,
     &own::Own,
 ];
 

@@ -10,6 +10,7 @@
     reason = "a test: it panics, talks, waits and starts itself"
 )]
 
+mod ceph;
 mod crypt;
 mod disks;
 mod gluster;

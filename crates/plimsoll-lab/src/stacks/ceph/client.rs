@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Clients on this machine: mounts by FUSE, or a block device.
+
+use plimsoll_core::plan::{Action, Cmd, Plan, Ready};
+
+use super::super::Order;
+use super::super::node::chain::{Chain, SECTOR_BYTES};
+use super::super::node::file_system;
+use super::cluster::{Cluster, POOL};
+
+/// The type of file system of a mount, as the kernel names it.
+pub(super) const FILE_SYSTEM: &str = "fuse.ceph-fuse";
+
+/// Name of the image.
+const IMAGE: &str = "disk";
+
+/// Where the second client has the file system.
+pub(super) fn second_dir(order: &Order<'_>) -> String {
+    format!("{}/second", order.dir())
+}
+
+/// Adds the file system, and its mounts for two clients.
+pub(super) fn add_mounts(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>) {
+    cluster.add_file_system(plan);
+    add_mount(plan, order, cluster, ("mount the file system", "mnt"));
+    add_mount(
+        plan,
+        order,
+        cluster,
+        ("mount it for a second client", "second"),
+    );
+}
+
+fn add_mount(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>, (why, name): (&str, &str)) {
+    let at = format!("{}/{name}", order.dir());
+    let unmount = || Some(Action::Unmount(at.clone()));
+    // It goes with the directory around it; its own undo detaches what a killed process left.
+    plan.step("make a mount point", Action::MakeDir(at.clone()), unmount());
+    let conf = cluster.settings_file();
+    // Our mark is in the directory.
+    let options = ["-o", "nonempty", &at];
+    let words = ["-f", "--conf", &conf, "--name", "client.admin"];
+    let cmd = Cmd::new("ceph-fuse", words.into_iter().chain(options));
+    let mark = order.mark(name);
+    let start = Action::Start {
+        cmd,
+        mark: mark.clone(),
+        log: format!("{at}.log"),
+        ready: Ready::Mounted(at.clone()),
+    };
+    plan.step(why, start, Some(Action::Stop { mark }));
+    let look = Action::MountIs {
+        path: at.clone(),
+        file_system: FILE_SYSTEM.into(),
+    };
+    // Undone first: unmounting while the process still lives lets it finish what it holds.
+    plan.step("see the file system mounted", look, unmount());
+}
+
+/// Adds an image, attached as a block device, with a file system on it.
+pub(super) fn add_image(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>) {
+    let mut run = |why: &str, words: &[&str]| {
+        plan.step(why, Action::Run(cluster.command("rbd", words)), None);
+    };
+    run("let the pool hold images", &["pool", "init", POOL]);
+    let (image, bytes) = (format!("{POOL}/{IMAGE}"), super::image_bytes(order));
+    let size = format!("{}M", bytes >> 20);
+    let words = [
+        "create",
+        &image,
+        "--size",
+        &size,
+        "--image-feature",
+        "layering",
+    ];
+    run("make the image", &words);
+    let dir = order.dir();
+    let chain = Chain {
+        dir: &dir,
+        id: order.id,
+        number: 0,
+    };
+    let disk = format!(
+        "driver=rbd,node-name=lun,pool={POOL},image={IMAGE},conf={},user=admin,cache.direct=on",
+        cluster.settings_file()
+    );
+    chain.add_client(plan, Vec::new(), &disk);
+    chain.add_file(plan);
+    chain.add_loop(plan, bytes, SECTOR_BYTES);
+    let at = format!("{dir}/mnt");
+    file_system::add_mount_of(plan, order.settings(), &chain.device_file(), &at);
+}

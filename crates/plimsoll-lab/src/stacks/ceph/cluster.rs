@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The daemons: a monitor, a manager and (for the file system) a metadata server on the first node,
+//! a storage daemon on every node.
+//!
+//! Nothing of it lies outside the stack's directory: one settings file and one keyring for each
+//! daemon, readable by their owner alone. The keys are known to the monitor from its making, so
+//! that no command has to bring them in.
+
+use plimsoll_core::plan::{Action, Cmd, Node, Plan, Ready, Server};
+use plimsoll_core::rng::{Rng, Seed};
+
+use super::super::Order;
+
+/// The port of the monitor, on an address of its own.
+const PORT: u16 = 3300;
+
+/// Longest time to make the disk of a storage daemon; seconds on a machine that is not busy.
+const MAKE_LIMIT_S: u32 = 300;
+
+/// Longest time until the placement groups serve.
+const SERVE_LIMIT_S: u32 = 180;
+
+/// Memory that a storage daemon aims at when its cache is left to itself, which it is not here. The
+/// least it takes.
+const MEMORY_TARGET_BYTES: u64 = 896 << 20;
+
+/// The pool of the data.
+pub(super) const POOL: &str = "data";
+
+/// The daemons of a stack.
+#[derive(Debug)]
+pub(super) struct Cluster<'a> {
+    order: &'a Order<'a>,
+    dir: &'a str,
+    /// The nodes, one storage daemon on each.
+    pub(super) nodes: &'a [Node],
+}
+
+/// One storage daemon.
+#[derive(Debug)]
+pub(super) struct Osd<'a> {
+    cluster: &'a Cluster<'a>,
+    /// Its node.
+    pub(super) node: &'a Node,
+    number: usize,
+}
+
+/// What one of the daemons may do: the one it asks, and what it may ask for.
+type Rights = &'static [(&'static str, &'static str)];
+
+const ADMIN: Rights = &[
+    ("mon", "allow *"),
+    ("osd", "allow *"),
+    ("mds", "allow *"),
+    ("mgr", "allow *"),
+];
+const MANAGER: Rights = &[
+    ("mon", "allow profile mgr"),
+    ("osd", "allow *"),
+    ("mds", "allow *"),
+];
+const METADATA: Rights = &[
+    ("mon", "allow profile mds"),
+    ("mgr", "allow profile mds"),
+    ("osd", "allow rwx"),
+    ("mds", "allow *"),
+];
+const STORAGE: Rights = &[
+    ("mon", "allow profile osd"),
+    ("mgr", "allow profile osd"),
+    ("osd", "allow *"),
+];
+
+impl<'a> Cluster<'a> {
+    pub(super) fn of(order: &'a Order<'a>, dir: &'a str) -> Self {
+        Cluster {
+            order,
+            dir,
+            nodes: &order.site.servers,
+        }
+    }
+
+    pub(super) fn osds(&self) -> impl Iterator<Item = Osd<'_>> {
+        let osd = |(number, node)| Osd {
+            cluster: self,
+            node,
+            number,
+        };
+        self.nodes.iter().enumerate().map(osd)
+    }
+
+    /// The settings file, which clients read, too.
+    pub(super) fn settings_file(&self) -> String {
+        format!("{}/ceph.conf", self.dir)
+    }
+
+    fn keyring(&self, name: &str) -> String {
+        format!("{}/{name}.keyring", self.dir)
+    }
+
+    /// An identifier in the form of a UUID. It need not be random: nobody else is in this network.
+    fn uuid(&self, purpose: &str, number: usize) -> String {
+        let seed = Seed(0).derive(&self.order.choice.parts.to_string(), 0);
+        let mut rng = Rng::new(seed.derive(purpose, number as u64));
+        let (high, low) = (rng.next_u64(), rng.next_u64());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xfff,
+            low >> 48 & 0xfff,
+            low & 0xffff_ffff_ffff
+        )
+    }
+
+    /// The address of the monitor as commands and settings take it.
+    fn monitor(&self) -> String {
+        format!("[v2:{}:{PORT}]", self.nodes[0].address)
+    }
+
+    fn settings(&self) -> String {
+        let dir = self.dir;
+        let settings = self.order.settings();
+        let replicas = settings.count("replicas");
+        let client_cache = settings.bytes("client_cache");
+        let lines = [
+            format!("fsid = {}", self.uuid("cluster", 0)),
+            format!("mon_host = {}", self.monitor()),
+            format!("keyring = {dir}/$name.keyring"),
+            format!("run_dir = {dir}"),
+            format!("admin_socket = {dir}/$name.asok"),
+            format!("crash_dir = {dir}"),
+            format!("mon_data = {dir}/mon"),
+            format!("mgr_data = {dir}"),
+            format!("mds_data = {dir}"),
+            format!("osd_data = {dir}/osd$id"),
+            "pid_file =".into(),
+            // Everything they have to say goes to the log of the stack.
+            "log_to_file = false".into(),
+            "mon_cluster_log_to_file = false".into(),
+            "auth_cluster_required = cephx".into(),
+            "auth_service_required = cephx".into(),
+            "auth_client_required = cephx".into(),
+            "auth_allow_insecure_global_id_reclaim = false".into(),
+            // Else the monitor ends itself when the disk of this machine is nearly full.
+            "mon_data_avail_crit = 0".into(),
+            "mon_data_avail_warn = 0".into(),
+            "mgr_initial_modules =".into(),
+            "osd_pool_default_pg_autoscale_mode = off".into(),
+            format!("osd_pool_default_size = {replicas}"),
+            format!("osd_pool_default_min_size = {}", replicas - 1),
+            format!("osd_memory_target = {MEMORY_TARGET_BYTES}"),
+            format!("bluestore_block_size = {}", self.order.size_bytes),
+            // Reserved: a full disk must not stop a run.
+            "bluestore_block_preallocate_file = true".into(),
+            "bluestore_cache_autotune = false".into(),
+            format!("bluestore_cache_size = {}", settings.bytes("cache")),
+            "[client]".into(),
+            // Several clients would ask for the same name.
+            "admin_socket =".into(),
+            // The mount waits for the metadata server, which takes a moment to become active.
+            "fuse_require_active_mds = false".into(),
+            format!("client_oc = {}", client_cache > 0),
+            format!("client_oc_size = {client_cache}"),
+        ];
+        format!("[global]\n{}\n", lines.join("\n"))
+    }
+
+    /// A command to the monitor, from this machine.
+    pub(super) fn command(&self, program: &str, words: &[&str]) -> Cmd {
+        let conf = self.settings_file();
+        Cmd::new(program, ["--conf", &conf].iter().chain(words).copied())
+    }
+
+    fn run(&self, plan: &mut Plan, why: &str, words: &[&str]) {
+        plan.step(why, Action::Run(self.command("ceph", words)), None);
+    }
+
+    /// The words that every daemon is started with.
+    fn daemon(&self, program: &str, id: &str, node: &Node) -> Cmd {
+        let conf = self.settings_file();
+        let at = &node.address;
+        let words = ["-f", "--conf", &conf, "--id", id, "--public-addr", at];
+        Cmd::new(program, words.into_iter().chain(["--cluster-addr", at]))
+    }
+
+    fn mark(&self, name: &str) -> String {
+        self.order.mark(name)
+    }
+
+    fn start(&self, name: &str, cmd: Cmd, ready: Ready) -> Action {
+        Action::Start {
+            cmd,
+            mark: self.mark(name),
+            log: format!("{}/{name}.log", self.dir),
+            ready,
+        }
+    }
+
+    fn add_daemon(&self, plan: &mut Plan, (why, name): (&str, &str), cmd: Cmd, ready: Ready) {
+        let mark = self.mark(name);
+        let start = self.start(name, cmd, ready);
+        let node = &self.nodes[0].name;
+        plan.step_on(node, why, start, Some(Action::Stop { mark }));
+    }
+
+    /// Adds the key of a daemon or client, and gives it to the monitor.
+    fn add_key(&self, plan: &mut Plan, name: &str, rights: Rights) {
+        let file = self.keyring(name);
+        let mut words = vec!["--create-keyring", &file, "--gen-key", "--name", name];
+        for (whom, right) in rights {
+            words.extend(["--cap", whom, right]);
+        }
+        let make = Action::Run(Cmd::new("ceph-authtool", words));
+        plan.step(&format!("make the key of {name}"), make, None);
+        let all = self.keyring("mon");
+        if file != all {
+            let tell = Cmd::new("ceph-authtool", [&*all, "--import-keyring", &file]);
+            plan.step("let the monitor know it", Action::Run(tell), None);
+        }
+    }
+
+    /// Adds all daemons, and the pool of the data.
+    pub(super) fn add_to(&self, plan: &mut Plan) {
+        let write = Action::WriteFile {
+            path: self.settings_file(),
+            text: self.settings(),
+            secret: None,
+        };
+        plan.step("write the settings", write, None);
+        self.add_keys(plan);
+        self.add_monitor(plan);
+        let manager = self.daemon("ceph-mgr", "x", &self.nodes[0]);
+        let ready = Ready::Exists(format!("{}/mgr.x.asok", self.dir));
+        self.add_daemon(plan, ("start the manager", "mgr"), manager, ready);
+        for osd in self.osds() {
+            osd.add_to(plan);
+        }
+        let pg_num = self.order.settings().text("pg_num");
+        let why = "make the pool of the data";
+        self.run(plan, why, &["osd", "pool", "create", POOL, pg_num]);
+        let ask = self.command("rados", &["--pool", POOL, "ls"]);
+        let wait = Action::Await(ask.within_s(SERVE_LIMIT_S));
+        plan.step("see the pool served", wait, None);
+    }
+
+    fn add_keys(&self, plan: &mut Plan) {
+        let all = self.keyring("mon");
+        let words = ["--create-keyring", &all, "--gen-key", "--name", "mon."];
+        let words = words.iter().chain(&["--cap", "mon", "allow *"]);
+        let make = Action::Run(Cmd::new("ceph-authtool", words.copied()));
+        plan.step("make the key of the monitor", make, None);
+        self.add_key(plan, "client.admin", ADMIN);
+        self.add_key(plan, "mgr.x", MANAGER);
+        self.add_key(plan, "mds.a", METADATA);
+        for osd in self.osds() {
+            self.add_key(plan, &osd.name(), STORAGE);
+        }
+    }
+
+    fn add_monitor(&self, plan: &mut Plan) {
+        let (map, fsid) = (format!("{}/monmap", self.dir), self.uuid("cluster", 0));
+        let at = self.monitor();
+        let words = ["--create", "--addv", "a", &at, "--fsid", &fsid, &map];
+        let make = Action::Run(Cmd::new("monmaptool", words));
+        plan.step("write where the monitor is", make, None);
+        // It makes its directory itself: in one that is there already, which holds our mark, it
+        // makes nothing and says that all is well.
+        let keys = self.keyring("mon");
+        let words = ["--mkfs", "--id", "a", "--monmap", &map, "--keyring", &keys];
+        let make = Action::Run(self.command("ceph-mon", &words).within_s(MAKE_LIMIT_S));
+        plan.step("make the store of the monitor", make, None);
+        let monitor = self.daemon("ceph-mon", "a", &self.nodes[0]);
+        let why = "start the monitor";
+        self.add_daemon(plan, (why, "mon"), monitor, Ready::Port(PORT));
+    }
+
+    /// Adds the file system over the pool, and who serves its names.
+    pub(super) fn add_file_system(&self, plan: &mut Plan) {
+        let why = "make the pool of the metadata";
+        self.run(plan, why, &["osd", "pool", "create", "meta", "8"]);
+        let why = "make the file system";
+        self.run(plan, why, &["fs", "new", "fs", "meta", POOL]);
+        let server = self.daemon("ceph-mds", "a", &self.nodes[0]);
+        let ready = Ready::Exists(format!("{}/mds.a.asok", self.dir));
+        self.add_daemon(plan, ("start the metadata server", "mds"), server, ready);
+    }
+
+    /// The servers that are watched.
+    pub(super) fn servers(&self) -> Vec<Server> {
+        let server = |osd: Osd<'_>| {
+            let mut marks = vec![osd.mark()];
+            if osd.number == 0 {
+                let own = ["mon", "mgr", "mds"];
+                marks.extend(own.map(|name| self.mark(name)));
+            }
+            Server {
+                name: osd.node.name.clone(),
+                node: osd.node.name.clone(),
+                marks,
+            }
+        };
+        self.osds().map(server).collect()
+    }
+}
+
+impl Osd<'_> {
+    /// What Ceph calls it.
+    pub(super) fn name(&self) -> String {
+        format!("osd.{}", self.number)
+    }
+
+    /// Where its disk lies.
+    pub(super) fn dir(&self) -> String {
+        format!("{}/osd{}", self.cluster.dir, self.number)
+    }
+
+    pub(super) fn mark(&self) -> String {
+        self.cluster.mark(&format!("osd{}", self.number))
+    }
+
+    /// What ends it.
+    pub(super) fn stop(&self) -> Action {
+        Action::Stop { mark: self.mark() }
+    }
+
+    fn start(&self, ready: Ready) -> Action {
+        let id = self.number.to_string();
+        let mut cmd = self.cluster.daemon("ceph-osd", &id, self.node);
+        // Copies are kept on different nodes.
+        let place = format!("root=default host={}", self.node.name);
+        cmd.args.extend(["--crush-location".into(), place.into()]);
+        self.cluster.start(&format!("osd{id}"), cmd, ready)
+    }
+
+    /// What starts it again. It is back when the others can reach it.
+    pub(super) fn restart(&self) -> Action {
+        let ask = self
+            .cluster
+            .command("ceph", &["tell", &self.name(), "version"]);
+        self.start(Ready::Succeeds(ask))
+    }
+
+    /// Adds it, with its key made before.
+    fn add_to(&self, plan: &mut Plan) {
+        let (id, uuid) = (
+            self.number.to_string(),
+            self.cluster.uuid("osd", self.number),
+        );
+        let name = self.name();
+        let why = format!("take {name} into the cluster");
+        self.cluster.run(plan, &why, &["osd", "new", &uuid, &id]);
+        let dir = self.dir();
+        let undo = Some(Action::RemoveDir(dir.clone()));
+        let why = format!("make a directory of {name}");
+        plan.step_on(&self.node.name, &why, Action::MakeDir(dir), undo);
+        let words = ["--mkfs", "--id", &id, "--osd-uuid", &uuid];
+        let make = self.cluster.command("ceph-osd", &words);
+        let make = Action::Run(make.within_s(MAKE_LIMIT_S));
+        plan.step_on(
+            &self.node.name,
+            &format!("make the disk of {name}"),
+            make,
+            None,
+        );
+        let ready = Ready::Exists(format!("{}/{name}.asok", self.cluster.dir));
+        let start = self.start(ready);
+        plan.step_on(
+            &self.node.name,
+            &format!("start {name}"),
+            start,
+            Some(self.stop()),
+        );
+    }
+}

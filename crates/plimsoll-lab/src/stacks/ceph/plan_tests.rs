@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plans of `ceph` as text, its changes on a pretended machine, and what cannot be asked of it.
+
+use crate::host::FakeHost;
+use crate::journal::StateDir;
+use crate::raise::raze_all;
+use crate::stacks::{Choice, Options, Place, Verb, change, manage, snapshot, up};
+
+#[test]
+fn the_plans_are_the_committed_ones() {
+    snapshot::check("ceph", "ceph", "plan.txt");
+    snapshot::check("ceph(rbd,replicas=2,osds=2,fs=xfs)", "ceph", "plan_rbd.txt");
+}
+
+#[test]
+fn the_settings_of_the_daemons_follow_what_was_chosen() {
+    let planned = snapshot::planned("ceph(replicas=2,cache=64MiB,client_cache=0)");
+    let text = format!("{:?}", planned.plan);
+    for line in [
+        "osd_pool_default_size = 2",
+        "osd_pool_default_min_size = 1",
+        "bluestore_cache_size = 67108864",
+        "bluestore_block_size = 2147483648",
+        "client_oc = false",
+    ] {
+        assert!(text.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn a_daemon_goes_and_comes_back_and_all_is_undone() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    let choice = Choice::parse("ceph").unwrap();
+    up(&choice, &Options::new("/base".into()), &state, &mut host).unwrap();
+    let mut change = |verb| change("ceph", verb, &state, &mut host, &mut |_| {});
+    let text = change(Verb::Rebuild).unwrap_err().to_string();
+    assert!(text.contains("all are there"), "{text}");
+    change(Verb::Degrade).unwrap();
+    let text = change(Verb::Degrade).unwrap_err().to_string();
+    assert!(text.contains("bring it back first"), "{text}");
+    change(Verb::Rebuild).unwrap();
+    let text = change(Verb::Scrub).unwrap_err().to_string();
+    assert!(text.contains("cannot scrub"), "{text}");
+    for razed in raze_all(&state, &mut host).unwrap() {
+        assert!(razed.result.unwrap().is_clean());
+    }
+    assert!(host.state.is_empty(), "{:?}", host.state);
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_made() {
+    let refused = |text: &str, place: Option<Place>, size_bytes: u64| {
+        let choice = Choice::parse(text).unwrap();
+        let options = Options {
+            place,
+            size_bytes,
+            ..Options::new("/var/lib/plimsoll".into())
+        };
+        let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
+        error.to_string()
+    };
+    for (stack, place, size_bytes, why) in [
+        ("ceph", Some(Place::Here), 2 << 30, "--on netns"),
+        ("ceph", None, 512 << 20, "--size 1GiB"),
+        ("ceph(osds=2)", None, 2 << 30, "from 3 to 12"),
+        ("ceph(pg_num=0)", None, 2 << 30, "from 1 to 64"),
+        ("ceph(cache=1)", None, 2 << 30, "from 16.0 MiB"),
+        ("ceph", None, 1 << 41, "choose a smaller size"),
+    ] {
+        let text = refused(stack, place, size_bytes);
+        assert!(text.contains(why), "{stack}: {text}");
+    }
+}
