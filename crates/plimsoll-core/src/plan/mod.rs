@@ -18,6 +18,9 @@ pub enum Arg {
     Text(String),
     /// The loop device that is backed by this file, looked up when the command runs.
     LoopOf(String),
+    /// The RAID array of the kernel that loop devices backed by these files are members of, looked up
+    /// when the command runs.
+    ArrayOf(Vec<String>),
 }
 
 impl From<&str> for Arg {
@@ -93,6 +96,7 @@ impl fmt::Display for Cmd {
                 Arg::Text(text) if text.is_empty() || text.contains(' ') => write!(f, " '{text}'")?,
                 Arg::Text(text) => write!(f, " {text}")?,
                 Arg::LoopOf(file) => write!(f, " <loop device of {file}>")?,
+                Arg::ArrayOf(files) => write!(f, " <array of {}>", files.join(", "))?,
             }
         }
         Ok(())
@@ -209,6 +213,9 @@ pub enum Action {
     AttachLoop(String),
     /// Detach every loop device that is backed by this file.
     DetachLoop(String),
+    /// Stop every RAID array of the kernel that a loop device backed by one of these files is a member
+    /// of.
+    StopArray(Vec<String>),
     /// Unmount whatever is mounted here.
     Unmount(String),
     /// Make a network namespace with its loopback interface up.
@@ -272,6 +279,9 @@ impl fmt::Display for Action {
             Action::RemoveFile(path) => write!(f, "rm {path}"),
             Action::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
             Action::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),
+            Action::StopArray(files) => {
+                write!(f, "mdadm --stop <array of {}>", files.join(", "))
+            }
             Action::Unmount(path) => write!(f, "umount {path}"),
             Action::MakeNamespace(name) => write!(f, "ip netns add {name}"),
             Action::RemoveNamespace(name) => write!(f, "ip netns delete {name}"),

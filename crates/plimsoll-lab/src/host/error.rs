@@ -114,6 +114,7 @@ pub fn package_of(program: &str) -> &'static str {
         "mount.nfs" => "nfs-common",
         "nsenter" => "util-linux",
         "mkfs.btrfs" | "btrfs" => "btrfs-progs",
+        "mdadm" => "mdadm",
         "mkfs.ext4" => "e2fsprogs",
         "mount" | "umount" | "losetup" => "mount",
         "setsid" | "fallocate" => "util-linux",

@@ -26,6 +26,8 @@ pub struct FakeState {
     pub mounts: BTreeMap<String, Vec<String>>,
     /// Files with a loop device.
     pub loops: BTreeSet<String>,
+    /// Members of an array, by the files of their loop devices.
+    pub members: BTreeSet<String>,
     /// Marks of running daemons.
     pub marks: BTreeSet<String>,
     /// Network namespaces.
@@ -60,6 +62,8 @@ pub struct FakeHost {
     pub state: FakeState,
     /// Actions (counted from 0 over the life of the host) that fail.
     pub failing: BTreeMap<usize, FakeWhen>,
+    /// Whether its kernel has md.
+    pub has_md: bool,
     /// Programs, modules and files that are not there.
     pub missing: BTreeSet<String>,
     /// What processes have used, by their mark, look by look; the last stays.
@@ -139,8 +143,15 @@ impl FakeHost {
             }
             Action::DetachLoop(path) => {
                 let used = state.mounts.values().any(|loops| loops.contains(path));
+                let used = used || state.members.contains(path);
                 check(!used, "is busy", path)?;
                 state.loops.remove(path);
+            }
+            Action::StopArray(files) => {
+                let array = array(files);
+                let used = state.mounts.values().any(|used| used.contains(&array));
+                check(!used, "is busy", &array)?;
+                state.members.retain(|member| !files.contains(member));
             }
             Action::Unmount(path) => {
                 check(!state.loops.contains(path), "is busy", path)?;
@@ -230,12 +241,35 @@ fn change_network(state: &mut FakeState, action: &Action) -> Result<(), HostErro
     Ok(())
 }
 
+/// What a mount of an array is noted by.
+fn array(files: &[String]) -> String {
+    format!("array of {}", files.join(", "))
+}
+
 fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
     let mut loops = Vec::new();
     for arg in &cmd.args {
-        if let Arg::LoopOf(file) = arg {
-            check(state.loops.contains(file), "has no loop device", file)?;
-            loops.push(file.clone());
+        match arg {
+            Arg::LoopOf(file) => {
+                check(state.loops.contains(file), "has no loop device", file)?;
+                loops.push(file.clone());
+            }
+            Arg::ArrayOf(files) => {
+                let member = files.iter().find(|file| state.members.contains(*file));
+                check(member.is_some(), "is in no array", &array(files))?;
+                if cmd.program == "mount" {
+                    loops.push(array(files));
+                }
+            }
+            Arg::Text(_) => {}
+        }
+    }
+    if cmd.program == "mdadm" {
+        let has = |word: &str| cmd.args.contains(&Arg::from(word));
+        if has("--create") || has("--add") || has("--re-add") {
+            state.members.extend(loops.clone());
+        } else if has("--remove") {
+            state.members.retain(|member| !loops.contains(member));
         }
     }
     match (&*cmd.program, cmd.args.last()) {
@@ -343,6 +377,10 @@ impl Host for FakeHost {
 
     fn knows_file_system(&self, name: &str) -> bool {
         self.file_systems.contains(name)
+    }
+
+    fn knows_md(&self) -> bool {
+        self.has_md
     }
 
     fn is_root(&self) -> bool {

@@ -40,6 +40,7 @@ const ALLOWED: &[&str] = &[
     "grep",
     "losetup",
     "ls",
+    "mdadm",
     "mkdir",
     "mkfs.btrfs",
     "mkfs.ext4",
@@ -247,6 +248,13 @@ impl LocalHost {
                     ))),
                 }
             }
+            Arg::ArrayOf(files) => match arrays_of(files)?.first() {
+                Some(device) => Ok(device.display().to_string()),
+                None => Err(HostError::State(format!(
+                    "no array has a member that is backed by {}",
+                    files.join(" or ")
+                ))),
+            },
         };
         cmd.args.iter().map(resolve).collect()
     }
@@ -410,6 +418,14 @@ impl LocalHost {
         }
     }
 
+    fn stop_arrays(&self, id: &str, files: &[String]) -> Result<(), HostError> {
+        for device in arrays_of(files)? {
+            let args = vec!["--stop".into(), device.display().to_string()];
+            self.helper("mdadm", args, &command_mark(id), COMMAND_LIMIT)?;
+        }
+        Ok(())
+    }
+
     fn unmount(&self, id: &str, path: &Path) -> Result<(), HostError> {
         if !command::is_real(path) {
             return Err(HostError::State(format!(
@@ -495,6 +511,7 @@ impl Host for LocalHost {
             Action::RemoveFile(path) => files::remove(Path::new(path), id),
             Action::AttachLoop(path) => self.attach_loop(id, Path::new(path)),
             Action::DetachLoop(path) => self.detach_loop(id, Path::new(path)),
+            Action::StopArray(files) => self.stop_arrays(id, files),
             Action::Unmount(path) => self.unmount(id, Path::new(path)),
             Action::MakeNamespace(name) => network::make_namespace(self, id, name),
             Action::RemoveNamespace(name) => network::remove_namespace(self, id, name),
@@ -543,6 +560,10 @@ impl Host for LocalHost {
         mounts::knows_file_system(name)
     }
 
+    fn knows_md(&self) -> bool {
+        Path::new("/proc/mdstat").exists() || mounts::has_module("drivers/md", "md-mod")
+    }
+
     fn is_root(&self) -> bool {
         rustix::process::geteuid().is_root()
     }
@@ -584,6 +605,11 @@ fn enclosed(cmd: &Cmd) -> Option<&str> {
 
 fn loops_of(file: &Path) -> Result<Vec<PathBuf>, HostError> {
     loops::loops_of(file).map_err(HostError::io("find the loop device of", file))
+}
+
+fn arrays_of(files: &[String]) -> Result<Vec<PathBuf>, HostError> {
+    let shown = files.join(", ");
+    loops::arrays_of(files).map_err(HostError::io("find the array of", Path::new(&shown)))
 }
 
 fn is_mounted(path: &Path) -> Result<bool, HostError> {

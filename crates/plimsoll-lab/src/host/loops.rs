@@ -29,6 +29,28 @@ pub(crate) fn loops_of(file: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// RAID arrays of the kernel (such as `/dev/md127`) that loop devices backed by these files are
+/// members of.
+pub(crate) fn arrays_of(files: &[String]) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for file in files {
+        for device in loops_of(Path::new(file))? {
+            let name = device.file_name().unwrap_or_default();
+            let holders = Path::new(BLOCK).join(name).join("holders");
+            // A loop device that nobody holds has an empty list.
+            for holder in fs::read_dir(holders).into_iter().flatten().flatten() {
+                let holder = holder.file_name();
+                if holder.to_str().is_some_and(|name| name.starts_with("md")) {
+                    found.push(Path::new("/dev").join(holder));
+                }
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
 /// Whether the loop device passes I/O around the page cache.
 pub(crate) fn is_direct(device: &Path) -> bool {
     let name = device.file_name().and_then(|name| name.to_str());

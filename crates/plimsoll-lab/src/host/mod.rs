@@ -110,6 +110,12 @@ pub trait Host {
     /// Whether the kernel can mount file systems of this type: it has it, or a module that brings it.
     fn knows_file_system(&self, name: &str) -> bool;
 
+    /// Whether the kernel has RAID arrays of its own (md), or a module that brings them. Asked of this
+    /// machine alone: other machines have none of their own disks joined.
+    fn knows_md(&self) -> bool {
+        false
+    }
+
     /// Whether actions are carried out as root.
     fn is_root(&self) -> bool;
 

@@ -39,9 +39,14 @@ pub(crate) fn knows_file_system(name: &str) -> bool {
     {
         return true;
     }
+    has_module(&format!("fs/{name}"), name)
+}
+
+/// Whether a module of this name can be loaded from this folder of the kernel's.
+pub(crate) fn has_module(folder: &str, name: &str) -> bool {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
-    let folder = format!("/lib/modules/{release}/kernel/fs/{name}");
+    let folder = format!("/lib/modules/{release}/kernel/{folder}");
     let mut endings = ["ko", "ko.xz", "ko.zst", "ko.gz"].iter();
     endings.any(|ending| Path::new(&folder).join(format!("{name}.{ending}")).exists())
 }

@@ -9,7 +9,7 @@
 use plimsoll_core::plan::{Made, Plan, Step};
 
 use super::manage::journal_file;
-use super::manage::kernel_has_nfs;
+use super::manage::{kernel_has_md, kernel_has_nfs};
 use super::site::{add_new_nodes, grown};
 use super::{Choice, Order, SiteError, SpecError, Unmet, Verb};
 use crate::host::{HostError, Hosts};
@@ -165,6 +165,7 @@ fn plan(
         size_bytes: ask.size_bytes,
         site: &site,
         kernel_has_nfs: kernel_has_nfs(hosts.here()),
+        kernel_has_md: kernel_has_md(hosts.here()),
     };
     let (steps, made) = choice.stack.change(verb, &order, record).map_err(unmet)?;
     plan.steps.extend(steps.steps);

@@ -171,6 +171,7 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         size_bytes: options.size_bytes,
         site: &site,
         kernel_has_nfs: kernel_has_nfs(hosts.here()),
+        kernel_has_md: kernel_has_md(hosts.here()),
     };
     let (steps, mut made) = choice.stack.plan(&order).map_err(unmet)?;
     let mut plan = Plan::default();
@@ -241,6 +242,11 @@ pub fn needs(choice: &Choice, place: &Place) -> super::Needs {
 /// Whether the kernel can mount NFS, and has what helps it.
 pub(super) fn kernel_has_nfs(host: &dyn Host) -> bool {
     host.knows_file_system("nfs") && host.find_program("mount.nfs").is_some()
+}
+
+/// Whether the kernel has RAID arrays of its own, and what makes them is there.
+pub(super) fn kernel_has_md(host: &dyn Host) -> bool {
+    host.knows_md() && host.find_program("mdadm").is_some()
 }
 
 /// An identifier nobody else has: marks are made of it, and who has the mark is ended.

@@ -140,6 +140,8 @@ pub struct Order<'a> {
     pub site: &'a Site,
     /// Whether the client's kernel can mount NFS, and has what helps it.
     pub kernel_has_nfs: bool,
+    /// Whether the client's kernel has RAID arrays of its own, and what makes them.
+    pub kernel_has_md: bool,
 }
 
 impl Order<'_> {

@@ -240,6 +240,7 @@ fn client_ends_at_once(raised: &Raised, with_secret: bool) -> (String, bool) {
     let words = clients.next().unwrap().args.iter().map(|arg| match arg {
         plimsoll_core::plan::Arg::Text(text) => text.clone(),
         plimsoll_core::plan::Arg::LoopOf(file) => file.clone(),
+        plimsoll_core::plan::Arg::ArrayOf(files) => files.join(" "),
     });
     let words: Vec<String> = words.collect();
     let mut args = vec![words[0].clone(), words[1].clone(), words[2].clone()];

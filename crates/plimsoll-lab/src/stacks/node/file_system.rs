@@ -42,6 +42,16 @@ pub(in crate::stacks) fn check(order: &Order<'_>) -> Result<(), Unmet> {
 
 /// Adds the steps from the loop device of a file to the chosen file system, mounted at `at`.
 pub(in crate::stacks) fn add_mount_of(plan: &mut Plan, settings: &Settings, file: &str, at: &str) {
+    add_mount_on(plan, settings, &Arg::LoopOf(file.into()), at);
+}
+
+/// The same from any device of ours.
+pub(in crate::stacks) fn add_mount_on(
+    plan: &mut Plan,
+    settings: &Settings,
+    device: &Arg,
+    at: &str,
+) {
     // Without discarding: the image is reserved, and giving it back would change what is measured.
     let options: &[&str] = match settings.text("fs") {
         "xfs" => &["-q", "-K"],
@@ -49,10 +59,19 @@ pub(in crate::stacks) fn add_mount_of(plan: &mut Plan, settings: &Settings, file
         _ => &["-q", "-E", "nodiscard,assume_storage_prezeroed=1"],
     };
     let options = options.iter().map(|word| Arg::from(*word));
-    let args = options.chain([Arg::LoopOf(file.into())]);
+    let args = options.chain([device.clone()]);
     let make = Cmd::new(maker(settings), args).within_s(MAKE_LIMIT_S);
-    let make = [("make the file system", make)];
-    add_mount(plan, make, file, settings.text("fs"), at);
+    plan.step("make the file system", Action::Run(make), None);
+    add_point(plan, at);
+    add_mounting_on(plan, device.clone(), settings.text("fs"), at);
+}
+
+fn add_point(plan: &mut Plan, at: &str) {
+    plan.step(
+        "make the mount point",
+        Action::MakeDir(at.into()),
+        Some(Action::RemoveDir(at.into())),
+    );
 }
 
 /// Adds the steps from loop devices to a mounted file system: the commands of `make` make it,
@@ -67,22 +86,17 @@ pub(in crate::stacks) fn add_mount(
     for (why, cmd) in make {
         plan.step(why, Action::Run(cmd), None);
     }
-    plan.step(
-        "make the mount point",
-        Action::MakeDir(at.into()),
-        Some(Action::RemoveDir(at.into())),
-    );
+    add_point(plan, at);
     add_mounting(plan, source, file_system, at);
 }
 
 /// Adds the steps that mount a file system that was made before.
 pub(in crate::stacks) fn add_mounting(plan: &mut Plan, source: &str, file_system: &str, at: &str) {
-    let args = [
-        Arg::from("-t"),
-        file_system.into(),
-        Arg::LoopOf(source.into()),
-        at.into(),
-    ];
+    add_mounting_on(plan, Arg::LoopOf(source.into()), file_system, at);
+}
+
+fn add_mounting_on(plan: &mut Plan, device: Arg, file_system: &str, at: &str) {
+    let args = [Arg::from("-t"), file_system.into(), device, at.into()];
     plan.step(
         "mount the file system",
         Action::Run(Cmd::new("mount", args).within_s(MAKE_LIMIT_S)),

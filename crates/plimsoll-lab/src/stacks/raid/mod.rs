@@ -5,6 +5,7 @@
 //! Manual: `raid.md`.
 
 mod change;
+mod md;
 
 use plimsoll_core::plan::{Arg, Cmd, Made, Plan, Proof};
 use plimsoll_core::settings::{Setting, Settings, Unit};
@@ -63,6 +64,10 @@ const SETTINGS: &[Setting] = &[
         help: "how the disks get to the client",
     },
     FAIL_AFTER,
+    md::BY,
+    node::file_system::FS,
+    md::CHUNK,
+    md::CONSISTENCY,
 ];
 
 fn transport(settings: &Settings) -> Result<Transport, Unmet> {
@@ -167,7 +172,11 @@ impl Stack for Raid {
     }
 
     fn needs(&self, choice: &Choice) -> Needs {
-        node::needs(&kind(&choice.settings), &["mkfs.btrfs", "btrfs"])
+        let programs = match choice.settings.text("by") {
+            "md" => md::programs(&choice.settings),
+            _ => ["mkfs.btrfs", "btrfs"],
+        };
+        node::needs(&kind(&choice.settings), &programs)
     }
 
     fn server_needs(&self, choice: &Choice) -> Needs {
@@ -175,6 +184,9 @@ impl Stack for Raid {
     }
 
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        if md::is_meant(order)? {
+            return md::plan(self, order);
+        }
         node::check(order)?;
         let transport = transport(order.settings())?;
         let dir = order.dir();
@@ -200,6 +212,9 @@ impl Stack for Raid {
         order: &Order<'_>,
         record: &Record,
     ) -> Result<(Plan, Made), Unmet> {
+        if md::is_made(record) {
+            return md::change(self, verb, order, record);
+        }
         let transport = transport(order.settings())?;
         let dir = order.dir();
         let nodes = node::all(order, &dir, &transport);
@@ -212,17 +227,20 @@ impl Stack for Raid {
             adds: adds.into(),
             stack,
         };
-        let below = match choice.settings.text("transport") {
-            "nbd" => "nbd(fs=btrfs)",
-            _ => "iscsi(fs=btrfs)",
+        let fs = match choice.settings.text("by") {
+            "md" => choice.settings.text("fs"),
+            _ => "btrfs",
         };
+        let below = format!("{}(fs={fs})", choice.settings.text("transport"));
         vec![
             rung("disk", "local".into()),
-            rung("transport", below.into()),
+            rung("transport", below),
             rung("redundancy", choice.parts.base.to_string()),
         ]
     }
 }
 
+#[cfg(test)]
+mod md_tests;
 #[cfg(test)]
 mod plan_tests;

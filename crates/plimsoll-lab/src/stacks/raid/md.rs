@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The kernel's own RAID (md) over the disks of nodes, where the kernel has it, with a file system
+//! on top.
+//!
+//! The array has no name here: it is whatever the loop devices of our files are members of, so that
+//! nothing else can be meant.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Made, Plan, Proof};
+use plimsoll_core::settings::{Setting, Settings, Unit};
+
+use super::{Order, Raid, Record, Unmet, Verb, disks, mount_dir, node, transport, words};
+use crate::stacks::node::{Node, file_system};
+
+/// What makes the array, as a setting.
+pub(super) const BY: Setting = Setting {
+    name: "by",
+    unit: Unit::Choice(&["auto", "md", "btrfs"]),
+    default: "auto",
+    help: "md of the kernel with a file system on top, or btrfs; auto: md where kernel and mdadm are \
+           there",
+};
+
+/// Bytes of a stripe on one disk, as a setting.
+pub(super) const CHUNK: Setting = Setting {
+    name: "chunk",
+    unit: Unit::Size(1),
+    default: "512KiB",
+    help: "by=md: bytes of a stripe on one disk of raid5 and raid10, a power of two from 4KiB to 64MiB",
+};
+
+/// What keeps the disks consistent over a crash, as a setting.
+pub(super) const CONSISTENCY: Setting = Setting {
+    name: "consistency",
+    unit: Unit::Choice(&["bitmap", "ppl", "journal", "resync"]),
+    default: "bitmap",
+    help: "by=md: what is known after a crash: where writes were under way; for raid5 also partial \
+           parities, or a journal on a device of its own; resync: nothing",
+};
+
+/// Smallest and largest stripe.
+const CHUNKS: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 20;
+
+/// Size of the device for the journal.
+const JOURNAL_BYTES: u64 = 256 << 20;
+
+/// Longest time to bring a disk up to date, or to compare all; a day is more than any disk of a lab
+/// takes.
+const ALL_DATA_LIMIT_S: u32 = 24 * 3600;
+
+/// Longest name of an array.
+const NAME_MAX: usize = 32;
+
+/// What it needs besides the nodes.
+pub(super) fn programs(settings: &Settings) -> [&'static str; 2] {
+    ["mdadm", file_system::maker(settings)]
+}
+
+/// Whether the settings and this machine mean md.
+pub(super) fn is_meant(order: &Order<'_>) -> Result<bool, Unmet> {
+    match order.settings().text("by") {
+        "md" if !order.kernel_has_md => Err(Unmet(vec![
+            "this kernel has no md, or mdadm is missing: apt-get install mdadm and a kernel of \
+             Debian's own, or by=btrfs"
+                .into(),
+        ])),
+        "btrfs" => Ok(false),
+        _ => Ok(order.kernel_has_md),
+    }
+}
+
+/// Whether a stack that is up is made by md.
+pub(super) fn is_made(record: &Record) -> bool {
+    let makes = |action: &Action| matches!(action, Action::Run(cmd) if cmd.program == "mdadm");
+    record.entries.iter().any(|entry| makes(&entry.step.apply))
+}
+
+/// The array over the disks of these nodes.
+struct Array<'a> {
+    raid: &'a Raid,
+    order: &'a Order<'a>,
+    nodes: &'a [Node<'a>],
+}
+
+impl Array<'_> {
+    /// The files behind its members.
+    fn files(&self) -> Vec<String> {
+        self.nodes.iter().map(Node::device_file).collect()
+    }
+
+    fn device(&self) -> Arg {
+        Arg::ArrayOf(self.files())
+    }
+
+    fn level(&self) -> &'static str {
+        self.raid.name.trim_start_matches("raid")
+    }
+
+    fn journal_file(&self) -> String {
+        format!("{}/journal.img", self.order.dir())
+    }
+
+    /// A command to the array, and what follows its name.
+    fn manage(&self, command: &[&str], more: Vec<Arg>) -> Cmd {
+        let mut args = words(command);
+        args.push(self.device());
+        args.extend(more);
+        Cmd::new("mdadm", args)
+    }
+
+    fn check(&self) -> Result<(), Unmet> {
+        let settings = self.order.settings();
+        let chunk = settings.bytes("chunk");
+        let consistency = settings.text("consistency");
+        let mut unmet = Vec::new();
+        if !CHUNKS.contains(&chunk) || !chunk.is_power_of_two() {
+            unmet.push("chunk is a power of two from 4KiB to 64MiB".into());
+        }
+        if self.level() != "5" && ["ppl", "journal"].contains(&consistency) {
+            unmet.push(format!(
+                "{} has no parity to keep consistent: consistency={consistency} is for raid5",
+                self.raid.name
+            ));
+        }
+        if self.order.id.len() > NAME_MAX {
+            unmet.push(format!("its name {} is too long for md", self.order.id));
+        }
+        if unmet.is_empty() {
+            Ok(())
+        } else {
+            Err(Unmet(unmet))
+        }
+    }
+
+    fn add_journal(&self, plan: &mut Plan) {
+        let file = self.journal_file();
+        let size = JOURNAL_BYTES.to_string();
+        let reserve = Cmd::new("fallocate", ["--length", &size, &file]);
+        let remove = Some(Action::RemoveFile(file.clone()));
+        plan.step("reserve the journal", Action::Run(reserve), remove);
+        let detach = Some(Action::DetachLoop(file.clone()));
+        let attach = Action::AttachLoop(file);
+        plan.step("attach it as a loop device", attach, detach);
+    }
+
+    fn create(&self) -> Cmd {
+        let settings = self.order.settings();
+        let mut options = vec![
+            "--create".into(),
+            // udev or mdadm makes the node; we find it by its members.
+            format!("/dev/md/{}", self.order.id),
+            // No question: the disks are new, and ours.
+            "--run".into(),
+            format!("--level={}", self.level()),
+            format!("--raid-devices={}", self.nodes.len()),
+            "--metadata=1.2".into(),
+            "--homehost=<none>".into(),
+            format!("--name={}", self.order.id),
+            // Reserved files are all zeros: copies are equal, and so is the parity of zeros.
+            "--assume-clean".into(),
+        ];
+        if self.level() != "1" {
+            options.push(format!("--chunk={}K", settings.bytes("chunk") >> 10));
+        }
+        let mut journal = None;
+        match settings.text("consistency") {
+            "bitmap" => options.push("--bitmap=internal".into()),
+            "journal" => {
+                options.push("--write-journal".into());
+                journal = Some(Arg::LoopOf(self.journal_file()));
+            }
+            policy => {
+                options.push(format!("--consistency-policy={policy}"));
+                options.push("--bitmap=none".into());
+            }
+        }
+        let options = options.into_iter().map(Arg::from);
+        Cmd::new("mdadm", options.chain(journal).chain(disks(self.nodes)))
+    }
+
+    fn made(&self) -> Made {
+        let settings = self.order.settings();
+        let mut proofs: Vec<Proof> = self.nodes.iter().map(Node::flushes).collect();
+        for lost in self.nodes {
+            let mut plan = Plan::default();
+            self.rebuild(&mut plan, lost);
+            let steps = plan.steps.into_iter();
+            proofs.push(Proof::Survives {
+                node: lost.name(),
+                lose: lost.lose(),
+                restore: steps.map(|step| (step.node, step.apply)).collect(),
+            });
+        }
+        Made {
+            mount_dir: mount_dir(self.order),
+            file_system: settings.text("fs").into(),
+            description: format!(
+                "{} on md {} ({}) over {} disks over {}",
+                settings.text("fs"),
+                self.raid.name,
+                settings.text("consistency"),
+                self.nodes.len(),
+                settings.text("transport"),
+            ),
+            servers: node::servers(self.nodes),
+            proofs,
+            ..Made::default()
+        }
+    }
+
+    /// Adds what brings a lost node back below the mounted file system.
+    fn rebuild(&self, plan: &mut Plan, lost: &Node<'_>) {
+        let disk = || vec![Arg::LoopOf(lost.device_file())];
+        let others: Vec<String> = self
+            .files()
+            .into_iter()
+            .filter(|file| *file != lost.device_file())
+            .collect();
+        let manage = |command: &[&str]| {
+            let mut args = words(&["--manage"]);
+            args.push(Arg::ArrayOf(others.clone()));
+            args.extend(words(command));
+            args.extend(disk());
+            Action::Run(Cmd::new("mdadm", args))
+        };
+        // It may have noticed by itself, which does no harm.
+        plan.step("tell md that the disk is gone", manage(&["--fail"]), None);
+        let why = "take the disk out of the array";
+        plan.step(why, manage(&["--remove"]), None);
+        lost.add_again(plan);
+        let add = match self.order.settings().text("consistency") {
+            // Only what was written meanwhile is copied.
+            "bitmap" => "--re-add",
+            _ => "--add",
+        };
+        plan.step("put the disk back", manage(&[add]), None);
+        self.add_look(plan, "see it up to date");
+    }
+
+    /// Adds a wait until no disk is missing or behind.
+    fn add_look(&self, plan: &mut Plan, why: &str) {
+        let test = self.manage(&["--detail", "--test"], Vec::new());
+        plan.step(why, Action::Await(test.within_s(ALL_DATA_LIMIT_S)), None);
+    }
+
+    fn scrub(&self, plan: &mut Plan) {
+        let check = Action::Run(self.manage(&["--action=check"], Vec::new()));
+        plan.step("read everything and compare", check, None);
+        // It fails when there is nothing left to wait for.
+        let wait = self.manage(&["--wait"], Vec::new());
+        let end = Action::RunIf {
+            when: wait.within_s(ALL_DATA_LIMIT_S),
+            run: self.manage(&["--detail", "--test"], Vec::new()),
+        };
+        plan.step("wait for its end", end, None);
+    }
+}
+
+/// The steps from nodes to a mounted file system.
+pub(super) fn plan(raid: &Raid, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+    node::check(order)?;
+    file_system::check(order)?;
+    let (settings, dir) = (order.settings(), order.dir());
+    let transport = transport(settings)?;
+    let nodes = node::all(order, &dir, &transport);
+    let array = Array {
+        raid,
+        order,
+        nodes: &nodes,
+    };
+    array.check()?;
+    let mut plan = Plan::default();
+    node::begin(&mut plan, &nodes, &dir);
+    if settings.text("consistency") == "journal" {
+        array.add_journal(&mut plan);
+    }
+    let stop = Some(Action::StopArray(array.files()));
+    plan.step("make the array", Action::Run(array.create()), stop);
+    let at = mount_dir(order);
+    file_system::add_mount_on(&mut plan, settings, &array.device(), &at);
+    Ok((plan, array.made()))
+}
+
+/// The steps of a change.
+pub(super) fn change(
+    raid: &Raid,
+    verb: Verb,
+    order: &Order<'_>,
+    record: &Record,
+) -> Result<(Plan, Made), Unmet> {
+    let transport = transport(order.settings())?;
+    let dir = order.dir();
+    let nodes = node::all(order, &dir, &transport);
+    let array = Array {
+        raid,
+        order,
+        nodes: &nodes,
+    };
+    let unmet = |text: String| Err(Unmet(vec![text]));
+    let Some(last) = nodes.last() else {
+        return unmet("it has no nodes".into());
+    };
+    let gone = nodes.iter().find(|n| record.is_stopped(&n.server_mark()));
+    let mut plan = Plan::default();
+    match (verb, gone) {
+        (Verb::Degrade, None) => {
+            for (node, action) in last.lose() {
+                let why = format!("take node {} away", last.name());
+                plan.step_on(&node, &why, action, None);
+            }
+        }
+        (Verb::Rebuild, Some(gone)) => array.rebuild(&mut plan, gone),
+        (Verb::Scrub, None) => array.scrub(&mut plan),
+        (Verb::Rebuild, None) => return unmet("no node was taken away; all are there".into()),
+        (Verb::Degrade | Verb::Scrub, Some(gone)) => {
+            return unmet(format!(
+                "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+                gone.name()
+            ));
+        }
+        // A reshape that fails half way cannot be taken back.
+        (Verb::Grow, _) => return unmet("an md array is not grown; by=btrfs is".into()),
+        (Verb::Snapshot, _) => return unmet("md has no snapshots; by=btrfs has".into()),
+    }
+    Ok((plan, array.made()))
+}
