@@ -131,6 +131,9 @@ pub fn package_of(program: &str) -> &'static str {
         "ceph-osd" => "ceph-osd",
         "ceph-mds" => "ceph-mds",
         "ceph-fuse" => "ceph-fuse",
+        "lfs" => {
+            "lustre-client-utils (not in Debian; build it with its kernel modules from source)"
+        }
         "fio" => "fio",
         "bonnie++" => "bonnie++",
         "iozone" => "iozone3 (Debian non-free; or build it from iozone.org)",

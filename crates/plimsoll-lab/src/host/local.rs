@@ -38,6 +38,7 @@ const ALLOWED: &[&str] = &[
     "glusterfs",
     "gocryptfs",
     "grep",
+    "lfs",
     "losetup",
     "ls",
     "mdadm",

@@ -13,6 +13,7 @@ pub mod gluster;
 mod inventory;
 pub mod iscsi;
 pub mod local;
+pub mod lustre;
 pub mod manage;
 pub mod nbd;
 mod needs;
@@ -51,6 +52,7 @@ pub const ALL: &[&dyn Stack] = &[
     &raid::RAID10,
     &gluster::Gluster,
     &ceph::Ceph,
+    &lustre::Lustre,
     &own::Own,
 ];
 
