@@ -86,7 +86,10 @@ pub fn words(proof: &Proof) -> String {
         Proof::Flushes { node, .. } => {
             format!("a synced write makes the disk of {node} flush")
         }
-        Proof::SecondClient { .. } => "a second client reads at once what was written".into(),
+        Proof::SecondClient { synced, .. } => format!(
+            "a second client reads at once what was {}",
+            if *synced { "synced" } else { "written" }
+        ),
         Proof::Refused { why, .. } => format!("no stranger can {why}"),
         Proof::Hidden { node, .. } => {
             format!("neither text nor names stand on the disk of {node} as they are")
@@ -123,7 +126,9 @@ impl Bench<'_> {
     fn look(&self, proof: &Proof, mount: &Path, hosts: &mut dyn Hosts) -> Outcome {
         let seen = match proof {
             Proof::Flushes { node, dir } => self.flushes(node, dir, hosts),
-            Proof::SecondClient { path } => self.second_client(mount, Path::new(path)),
+            Proof::SecondClient { path, synced } => {
+                self.second_client(mount, Path::new(path), *synced)
+            }
             Proof::Refused {
                 node,
                 before,
@@ -174,7 +179,7 @@ impl Bench<'_> {
         }
     }
 
-    fn second_client(&self, mount: &Path, second: &Path) -> Result<String, Trouble> {
+    fn second_client(&self, mount: &Path, second: &Path, synced: bool) -> Result<String, Trouble> {
         let file = self.file("seen");
         let below = file.0.strip_prefix(mount).map_err(|_| {
             Trouble::Look(format!("{} does not lie in the mount", file.0.display()))
@@ -182,7 +187,12 @@ impl Bench<'_> {
         let other = second.join(below);
         for n in 0..SIGHTINGS {
             let text = format!("sighting {n}");
-            fs::write(&file.0, &text).map_err(Trouble::stack("write a file"))?;
+            let write = "write a file";
+            let mut open = File::create(&file.0).map_err(Trouble::stack(write))?;
+            open.write_all(text.as_bytes())
+                .and_then(|()| if synced { open.sync_all() } else { Ok(()) })
+                .map_err(Trouble::stack(write))?;
+            drop(open);
             let read = fs::read_to_string(&other).unwrap_or_default();
             if read != text {
                 return Err(Trouble::Stack(format!(

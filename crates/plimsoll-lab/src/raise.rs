@@ -183,6 +183,7 @@ pub(crate) fn introduce(hosts: &mut dyn Hosts, record: &Record) {
     if let Some(ask) = &header.ask {
         hosts.trust(&header.id, &ask.programs);
     }
+    hosts.trust(&header.id, &record.programs);
 }
 
 fn all_steps<'a>(

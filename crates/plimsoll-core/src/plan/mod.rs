@@ -197,6 +197,15 @@ pub enum Action {
     /// Make a file of one line of 32 random hexadecimal digits, readable by its owner alone, in a
     /// directory of ours. It must not exist yet, and goes with the directory.
     MakeSecret(String),
+    /// Copy a small file that an earlier step made on this machine into a directory of ours on the
+    /// node of the step, readable by its owner alone. It must not exist yet there. What it says
+    /// stands in no journal: it goes over the connection to the node.
+    CopySecret {
+        /// The file, on this machine.
+        from: String,
+        /// The file to be, on the node.
+        to: String,
+    },
     /// Give the iSCSI target behind this control socket an account whose password is the line in the
     /// file `secret`. It lives and ends with the target.
     TellAccount {
@@ -268,6 +277,7 @@ impl fmt::Display for Action {
             Action::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
             Action::WriteFile { path, .. } => write!(f, "write {path}"),
             Action::MakeSecret(path) => write!(f, "write 32 random digits to {path}"),
+            Action::CopySecret { from, to } => write!(f, "copy {from} of here to {to}"),
             Action::TellAccount {
                 socket,
                 user,

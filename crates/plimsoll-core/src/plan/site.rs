@@ -202,6 +202,9 @@ pub enum Proof {
     SecondClient {
         /// The mount on this machine.
         path: String,
+        /// Whether it is only promised of what was synced before it was closed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        synced: bool,
     },
     /// This must fail: what a stranger would try.
     Refused {

@@ -162,6 +162,10 @@ impl FakeHost {
             | Action::MakeBridge { .. }
             | Action::JoinBridge { .. }
             | Action::RemoveLink(_) => return change_network(state, action),
+            Action::CopySecret { from, to } => {
+                check(state.files.contains_key(from), "is missing", from)?;
+                return change_file(state, (id, to), action);
+            }
             Action::TellAccount { secret, .. } => {
                 check(state.files.contains_key(secret), "is missing", secret)?;
             }
@@ -184,7 +188,7 @@ fn change_file(
             check(!state.files.contains_key(path), "exists", path)?;
             state.files.insert(path.to_owned(), Some(id.into()));
         }
-        Action::WriteFile { .. } | Action::MakeSecret(_) => {
+        Action::WriteFile { .. } | Action::MakeSecret(_) | Action::CopySecret { .. } => {
             check(!state.files.contains_key(path), "exists", path)?;
             check(
                 lies_in_ours(state, id, path),
@@ -334,6 +338,8 @@ impl Host for FakeHost {
             None => Ok(()),
         }
     }
+
+    fn trust_programs(&mut self, _: &str, _: &[String]) {}
 
     fn marked(&self, mark: &str) -> Vec<u32> {
         self.state

@@ -15,6 +15,9 @@ use std::path::Path;
 use super::dirs;
 use super::error::HostError;
 
+/// Most bytes of a file that is copied to a node: keys and certificates have some thousand.
+const SMALL_BYTES: u64 = 64 << 10;
+
 /// Creates a sparse file of `bytes` bytes at `path`, where nothing may be: no link either, even
 /// if it leads nowhere.
 pub(crate) fn make(path: &Path, bytes: u64, id: &str) -> Result<(), HostError> {
@@ -73,6 +76,22 @@ pub(crate) fn make_secret(path: &Path, id: &str) -> Result<(), HostError> {
     }
     line.push('\n');
     private(path, line.as_bytes(), id)
+}
+
+/// What a small file in a directory of the journal `id` says.
+pub(crate) fn read_ours(path: &Path, id: &str) -> Result<String, HostError> {
+    if !lies_in_ours(path, id) {
+        return Err(HostError::Refused {
+            what: format!("copy {}", path.display()),
+            why: "it does not lie in a directory of ours".into(),
+        });
+    }
+    let file = File::open(path).map_err(HostError::io("open", path))?;
+    let mut text = String::new();
+    file.take(SMALL_BYTES)
+        .read_to_string(&mut text)
+        .map_err(HostError::io("read", path))?;
+    Ok(text)
 }
 
 fn private(path: &Path, bytes: &[u8], id: &str) -> Result<(), HostError> {

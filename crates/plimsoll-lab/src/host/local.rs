@@ -135,12 +135,6 @@ impl LocalHost {
         self
     }
 
-    /// Lets the plan of one journal name these programs.
-    pub(super) fn trust_programs(&mut self, id: &str, programs: &[String]) {
-        let known = self.trusted.entry(id.into()).or_default();
-        known.extend(programs.iter().cloned());
-    }
-
     /// Runs one of our helpers (not part of any plan) and gives what it wrote.
     ///
     /// # Errors
@@ -504,6 +498,10 @@ impl Host for LocalHost {
                 files::write(Path::new(path), text, secret.as_deref().map(Path::new), id)
             }
             Action::MakeSecret(path) => files::make_secret(Path::new(path), id),
+            Action::CopySecret { from, to } => {
+                let text = files::read_ours(Path::new(from), id)?;
+                files::write(Path::new(to), &text, None, id)
+            }
             Action::TellAccount {
                 socket,
                 user,
@@ -527,6 +525,11 @@ impl Host for LocalHost {
             Action::PortFree(port) => ports::check_free(*port),
             Action::MountIs { path, file_system } => mount_is(Path::new(path), file_system),
         }
+    }
+
+    fn trust_programs(&mut self, id: &str, programs: &[String]) {
+        let known = self.trusted.entry(id.into()).or_default();
+        known.extend(programs.iter().cloned());
     }
 
     fn marked(&self, mark: &str) -> Vec<u32> {

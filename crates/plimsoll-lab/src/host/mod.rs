@@ -82,6 +82,9 @@ pub trait Host {
         self.carry_out(id, action)
     }
 
+    /// Lets commands of the journal `id` name these programs too, for as long as this lives.
+    fn trust_programs(&mut self, id: &str, programs: &[String]);
+
     /// Numbers of the living processes that carry exactly this mark.
     fn marked(&self, mark: &str) -> Vec<u32>;
 

@@ -25,7 +25,7 @@ pub trait Hosts {
     /// Learns how nodes are reached. Nothing is reached before it is needed.
     fn meet(&mut self, nodes: &[Node]);
 
-    /// Lets commands of the journal `id` name these programs too, for as long as this lives.
+    /// [`Host::trust_programs`] for all of them.
     fn trust(&mut self, id: &str, programs: &[String]);
 
     /// This machine.
@@ -37,6 +37,8 @@ pub struct Nodes {
     here: LocalHost,
     known: BTreeMap<String, Node>,
     reached: BTreeMap<String, Reached>,
+    /// Programs that commands of these journals may name.
+    trusted: BTreeMap<String, Vec<String>>,
     /// This program, as it is copied to nodes; looked at when the first one is reached.
     program: Option<Program>,
     copied: fn(&str, Uploaded),
@@ -69,6 +71,7 @@ impl Nodes {
             here,
             known: BTreeMap::new(),
             reached: BTreeMap::new(),
+            trusted: BTreeMap::new(),
             program: None,
             copied: |_, _| {},
         }
@@ -105,7 +108,10 @@ impl Nodes {
                 };
                 let connected = AgentHost::connect(node, &self.here.search, &program);
                 self.program = Some(program);
-                let host = connected?;
+                let mut host = connected?;
+                for (id, programs) in &self.trusted {
+                    host.trust_programs(id, programs);
+                }
                 if let Some(uploaded) = host.uploaded() {
                     (self.copied)(name, uploaded);
                 }
@@ -164,11 +170,17 @@ impl Hosts for Nodes {
     }
 
     fn trust(&mut self, id: &str, programs: &[String]) {
+        if programs.is_empty() {
+            return;
+        }
         self.here.trust_programs(id, programs);
-        // Other machines run what every plan may name, and nothing that a file of this one names.
+        // For those that are reached later, or anew.
+        self.trusted.insert(id.into(), programs.to_vec());
         for reached in self.reached.values_mut() {
-            if let Reached::Local(host) = reached {
-                host.trust_programs(id, programs);
+            match reached {
+                Reached::Local(host) => host.trust_programs(id, programs),
+                Reached::Agent(host) => host.trust_programs(id, programs),
+                Reached::Not(..) => {}
             }
         }
     }

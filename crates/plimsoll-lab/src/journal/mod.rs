@@ -137,6 +137,7 @@ impl Journal {
                 made: None,
                 standing: false,
                 changing: None,
+                programs: Vec::new(),
             },
         })
     }
@@ -241,6 +242,14 @@ impl Journal {
     /// When it could not be written.
     pub fn undone(&mut self, step: usize) -> Result<(), JournalError> {
         self.append(Line::Undone(step))
+    }
+
+    /// Notes programs that commands of this journal may name besides those of recipes.
+    ///
+    /// # Errors
+    /// When it could not be written.
+    pub(crate) fn trust(&mut self, programs: &[String]) -> Result<(), JournalError> {
+        self.append(Line::Trust(programs.to_vec()))
     }
 
     /// Notes what the steps made.

@@ -24,6 +24,8 @@ pub(super) enum Line {
     Done(usize),
     Undone(usize),
     Made(Box<Made>),
+    /// Commands may name these programs too.
+    Trust(Vec<String>),
     Standing,
     /// A change of what stands begins: by whom, and what it is called.
     Changing(Box<Changing>),
@@ -69,6 +71,9 @@ pub struct Record {
     pub standing: bool,
     /// The change that was begun and is not over.
     pub changing: Option<Changing>,
+    /// Programs that commands may name besides those of recipes, where another machine said so;
+    /// what this one was asked for is in the header.
+    pub programs: Vec<String>,
 }
 
 impl Record {
@@ -198,6 +203,7 @@ impl Record {
             made: None,
             standing: false,
             changing: None,
+            programs: Vec::new(),
         };
         for (n, line) in lines.enumerate() {
             let line = serde_json::from_slice(line).map_err(|e| e.to_string());
@@ -218,6 +224,7 @@ impl Record {
             Line::Done(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.done = true,
             Line::Undone(n) => self.entries.get_mut(n).ok_or_else(|| unknown(n))?.undone = true,
             Line::Made(made) => self.made = Some(*made),
+            Line::Trust(programs) => self.programs = programs,
             Line::Standing => self.standing = true,
             Line::Changing(change) => self.changing = Some(*change),
             Line::Site(site) => match &mut self.header.ask {

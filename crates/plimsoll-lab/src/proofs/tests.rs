@@ -70,6 +70,7 @@ fn a_sync_that_reaches_no_disk_is_seen() {
 fn a_second_client_that_sees_something_else_is_seen() {
     let place = Place::new();
     let proof = |path: &str| Proof::SecondClient {
+        synced: false,
         path: place.path(path),
     };
     let seen = place.outcome(proof("mnt"), &mut host());

@@ -11,7 +11,7 @@ use plimsoll_core::plan::{Made, Plan, Step};
 use super::manage::journal_file;
 use super::manage::{kernel_has_md, kernel_has_nfs};
 use super::site::{add_new_nodes, grown};
-use super::{Choice, Order, SiteError, SpecError, Unmet, Verb};
+use super::{Choice, Inventory, Order, SiteError, SpecError, Unmet, Verb};
 use crate::host::{HostError, Hosts};
 use crate::journal::{Journal, JournalError, Record, StateDir};
 use crate::raise::{RaiseError, extend};
@@ -68,7 +68,8 @@ pub enum ChangeError {
     Raise(#[from] Box<RaiseError>),
 }
 
-/// Changes a stack that is up. `watch` is told what happens while it happens. Nobody else may hold
+/// Changes a stack that is up. Where it grows over machines of the user, `more` names them, those
+/// that it has among them. `watch` is told what happens while it happens. Nobody else may hold
 /// the stack meanwhile: who wants to load it does so from `watch`.
 ///
 /// # Errors
@@ -77,6 +78,7 @@ pub enum ChangeError {
 pub fn change(
     name: &str,
     verb: Verb,
+    more: Option<&Inventory>,
     state: &StateDir,
     hosts: &mut dyn Hosts,
     watch: &mut dyn FnMut(Moment<'_>),
@@ -86,7 +88,7 @@ pub fn change(
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
         other => other?,
     };
-    let planned = plan(name, verb, journal.record(), hosts)?;
+    let planned = plan(name, verb, more, journal.record(), hosts)?;
     watch(Moment::Begins {
         steps: planned.plan.steps.len(),
     });
@@ -116,22 +118,24 @@ struct Planned {
 pub fn planned(
     name: &str,
     verb: Verb,
+    more: Option<&Inventory>,
     state: &StateDir,
-    hosts: &dyn Hosts,
+    hosts: &mut dyn Hosts,
 ) -> Result<Plan, ChangeError> {
     let path = journal_file(name, state);
     let record = match Record::read(&path) {
         Err(error) if error.is_absent() => return Err(ChangeError::NotUp { name: name.into() }),
         other => other?,
     };
-    plan(name, verb, &record, hosts).map(|planned| planned.plan)
+    plan(name, verb, more, &record, hosts).map(|planned| planned.plan)
 }
 
 fn plan(
     name: &str,
     verb: Verb,
+    more: Option<&Inventory>,
     record: &Record,
-    hosts: &dyn Hosts,
+    hosts: &mut dyn Hosts,
 ) -> Result<Planned, ChangeError> {
     let unmet = |unmet| ChangeError::Unmet {
         name: name.into(),
@@ -146,13 +150,15 @@ fn plan(
     };
     let choice = Choice::of(ask.parts.clone())?;
     let id = &record.header.id;
+    hosts.meet(&ask.site.servers);
     let mut site = ask.site.clone();
     let mut plan = Plan::default();
     let mut sites = None;
     if verb == Verb::Grow {
         let shape = choice.stack.shape(&choice).map_err(unmet)?;
         let count = choice.stack.growth(&choice);
-        site = grown(&site, count, &shape, id, hosts.here()).map_err(|error| match error {
+        let of = (&choice, &shape, &**id);
+        site = grown(&site, count, of, more, hosts).map_err(|error| match error {
             SiteError::Unmet(missing) => unmet(missing),
             SiteError::Host(error) => ChangeError::Host(error),
         })?;

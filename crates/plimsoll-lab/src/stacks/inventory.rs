@@ -6,6 +6,7 @@
 use plimsoll_core::plan::{HERE, Node, Reach};
 use std::path::Path;
 
+use super::manage::find_all;
 use super::{Choice, Options, Shape, SiteError, Unmet};
 use crate::host::{HostError, Hosts, network};
 
@@ -54,8 +55,50 @@ impl Inventory {
         let mut nodes: Vec<Node> = machines.iter().map(unseen).collect();
         hosts.meet(&nodes);
         let mut missing = Vec::new();
-        for node in &mut nodes {
-            missing.extend(look(node, choice, shape, options, hosts)?);
+        for (number, node) in (1..).zip(&mut nodes) {
+            missing.extend(look(
+                (number, node),
+                choice,
+                shape,
+                options.first_port,
+                hosts,
+            )?);
+        }
+        if missing.is_empty() {
+            Ok(nodes)
+        } else {
+            Err(Unmet(missing).into())
+        }
+    }
+
+    /// The first `count` machines that are none of these nodes, looked at.
+    pub(super) fn more(
+        &self,
+        known: &[Node],
+        count: u16,
+        choice: &Choice,
+        shape: &Shape,
+        hosts: &mut dyn Hosts,
+    ) -> Result<Vec<Node>, SiteError> {
+        let is_new = |machine: &&Machine| {
+            let same = |node: &Node| node.name == machine.name || node.address == machine.address;
+            !known.iter().any(same)
+        };
+        let new = self.machines.iter().filter(is_new).map(unseen);
+        let mut nodes: Vec<Node> = new.take(count.into()).collect();
+        if nodes.len() < usize::from(count) {
+            let text = format!(
+                "it grows by {count}, and {} names {} that it has not yet; add [[node]] to it",
+                self.file,
+                nodes.len()
+            );
+            return Err(Unmet(vec![text]).into());
+        }
+        hosts.meet(&nodes);
+        let first_port = known.last().map_or(0, |node| node.first_port);
+        let mut missing = Vec::new();
+        for (number, node) in (known.len() + 1..).zip(&mut nodes) {
+            missing.extend(look((number, node), choice, shape, first_port, hosts)?);
         }
         if missing.is_empty() {
             Ok(nodes)
@@ -93,12 +136,12 @@ fn unseen(machine: &Machine) -> Node {
     }
 }
 
-/// Looks at a machine; gives what it lacks.
+/// Looks at a machine, the first of which is number 1; gives what it lacks.
 fn look(
-    node: &mut Node,
+    (number, node): (usize, &mut Node),
     choice: &Choice,
     shape: &Shape,
-    options: &Options,
+    first_port: u16,
     hosts: &mut dyn Hosts,
 ) -> Result<Vec<String>, HostError> {
     debug_assert_ne!(node.name, HERE, "inventories do not name this machine");
@@ -106,11 +149,17 @@ fn look(
     let found = host.target(Path::new(&node.dir))?;
     node.free_bytes = found.free_bytes;
     node.direct_align_bytes = found.direct_align_bytes;
-    node.first_port = options.first_port;
+    node.first_port = first_port;
     if shape.ports > 0 {
-        node.first_port = host.free_ports(options.first_port, shape.ports)?;
+        node.first_port = host.free_ports(first_port, shape.ports)?;
     }
-    let unmet = choice.stack.server_needs(choice).check(host).err();
+    let own = choice.own.as_ref();
+    let programs = own.map_or_else(Vec::new, |own| own.programs_on(Some(number)));
+    let looked = [
+        choice.stack.server_needs(choice).check(host),
+        find_all(&programs, host),
+    ];
+    let missing = looked.into_iter().filter_map(Result::err);
     let said = |text: String| format!("on node {}: {text}", node.name);
-    Ok(unmet.map_or_else(Vec::new, |unmet| unmet.0.into_iter().map(said).collect()))
+    Ok(missing.flat_map(|unmet| unmet.0).map(said).collect())
 }

@@ -149,13 +149,11 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         .own
         .as_ref()
         .map_or_else(Vec::new, |own| own.programs());
-    let absent = programs
-        .iter()
-        .filter(|name| here.find_program(name).is_none());
-    let absent: Vec<String> = absent.map(|name| format!("{name} is missing")).collect();
-    if !absent.is_empty() {
-        return Err(unmet(Unmet(absent)));
-    }
+    let on_client = choice.own.as_ref().map(|own| match place {
+        Place::Inventory(_) => own.programs_on(None),
+        Place::Here | Place::Namespaces => own.programs(),
+    });
+    find_all(on_client.as_deref().unwrap_or_default(), here).map_err(unmet)?;
     let id = new_id(choice.stack.name(), here);
     let options = Options {
         base_dir: resolved(&options.base_dir)?,
@@ -215,6 +213,18 @@ fn check_uses_machines(place: &Place, site: &Site, plan: &Plan) -> Result<(), Un
             "it has its servers on this machine and does nothing on node {} of {}; leave out --on",
             node.name, inventory.file
         )])),
+    }
+}
+
+/// Looks for the programs that a user named.
+pub(super) fn find_all(programs: &[String], host: &dyn Host) -> Result<(), Unmet> {
+    let is_absent = |name: &&String| host.find_program(name).is_none();
+    let absent = programs.iter().filter(is_absent);
+    let absent: Vec<String> = absent.map(|name| format!("{name} is missing")).collect();
+    if absent.is_empty() {
+        Ok(())
+    } else {
+        Err(Unmet(absent))
     }
 }
 

@@ -21,6 +21,7 @@ pub mod nfs;
 pub(crate) mod node;
 pub mod own;
 pub mod raid;
+mod sandbox;
 mod site;
 #[cfg(test)]
 pub(crate) mod snapshot;

@@ -13,7 +13,7 @@ pub(super) mod file_system;
 pub(super) mod iscsi;
 pub(super) mod nbd;
 
-use plimsoll_core::plan::{self, Action, Cmd, HERE, Plan, Proof, Reach, Ready, Server};
+use plimsoll_core::plan::{self, Action, Cmd, HERE, Plan, Proof, Ready, Server};
 use plimsoll_core::settings::{Setting, Unit};
 use plimsoll_core::units::Nanos;
 use std::path::Path;
@@ -353,11 +353,8 @@ impl Node<'_> {
 
     /// Adds the directory of the node where it is not the client's.
     pub(super) fn add_server_dir(&self, plan: &mut Plan) {
-        if matches!(self.server.reach, Reach::Agent(_)) {
-            let dir = || self.server_dir.clone();
-            let why = "make the directory of the node";
-            let undo = Some(Action::RemoveDir(dir()));
-            plan.step_on(&self.server.name, why, Action::MakeDir(dir()), undo);
+        if !self.server.reach.is_this_machine() {
+            add_dir_on(plan, self.server, &self.server_dir);
         }
     }
 }
@@ -402,11 +399,16 @@ pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
     nodes.iter().map(server).collect()
 }
 
-/// Adds the directory of a stack.
+/// Adds the directory of a stack on this machine.
 pub(super) fn add_dir(plan: &mut Plan, dir: &str) {
-    plan.step(
-        "make the directory of the stack",
-        Action::MakeDir(dir.into()),
-        Some(Action::RemoveDir(dir.into())),
-    );
+    let undo = Some(Action::RemoveDir(dir.into()));
+    let why = "make the directory of the stack";
+    plan.step(why, Action::MakeDir(dir.into()), undo);
+}
+
+/// Adds the directory of a stack where a node serves from.
+pub(super) fn add_dir_on(plan: &mut Plan, node: &plan::Node, dir: &str) {
+    let undo = Some(Action::RemoveDir(dir.into()));
+    let why = "make the directory of the node";
+    plan.step_on(&node.name, why, Action::MakeDir(dir.into()), undo);
 }

@@ -71,6 +71,11 @@ impl Stack for Own {
         let mut plan = Plan::default();
         let mut servers = Vec::new();
         node::add_dir(&mut plan, &order.dir());
+        for server in &order.site.servers {
+            if !server.reach.is_this_machine() {
+                node::add_dir_on(&mut plan, server, &order.dir_on(&server.dir));
+            }
+        }
         for (number, step) in definition.step.iter().enumerate() {
             let step = step.get_ref();
             let node = Words::new(order, step.node);
@@ -116,7 +121,7 @@ impl<'a> Words<'a> {
         Words {
             node,
             values: [
-                order.dir(),
+                order.dir_on(&node.dir),
                 order.size_bytes.to_string(),
                 node.address.clone(),
                 node.first_port.to_string(),
@@ -173,7 +178,7 @@ fn add(
         let start = Action::Start {
             cmd,
             mark: mark.clone(),
-            log: format!("{}/own{number}.log", order.dir()),
+            log: format!("{}/own{number}.log", order.dir_on(&node.node.dir)),
             ready: Ready::Succeeds(ready),
         };
         plan.step_on(on, &step.why, start, Some(Action::Stop { mark }));

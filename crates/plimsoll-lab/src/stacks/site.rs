@@ -123,47 +123,74 @@ fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
 }
 
 /// The nodes of a stack that grows by `count`: those that are there, and the new ones behind.
+/// Machines of the user come from `more`.
 pub(super) fn grown(
     site: &Site,
     count: u16,
+    (choice, shape, id): (&Choice, &Shape, &str),
+    more: Option<&Inventory>,
+    hosts: &mut dyn Hosts,
+) -> Result<Site, SiteError> {
+    let unmet = |text: String| Err(Unmet(vec![text]).into());
+    let mut grown = site.clone();
+    let Some(last) = site.servers.last() else {
+        return unmet("it has no nodes that could become more".into());
+    };
+    let number = site.servers.len() + usize::from(count);
+    if number > usize::from(SERVERS_MAX) {
+        return unmet(format!("{number} servers are more than {SERVERS_MAX}"));
+    }
+    match (&last.reach, more) {
+        (Reach::Agent(_), None) => {
+            return unmet(
+                "its nodes are machines of an inventory file: say with --on FILE which names more"
+                    .into(),
+            );
+        }
+        (Reach::Agent(_), Some(inventory)) => {
+            let new = inventory.more(&site.servers, count, choice, shape, hosts)?;
+            grown.servers.extend(new);
+        }
+        (_, Some(inventory)) => {
+            return unmet(format!(
+                "its nodes are processes of this machine, and so are more of them; leave out --on {}",
+                inventory.file
+            ));
+        }
+        (_, None) => {
+            let mut last = last.clone();
+            for number in site.servers.len() + 1..=number {
+                last = one_more_here(&last, number, shape, id, hosts.here())?;
+                grown.servers.push(last.clone());
+            }
+        }
+    }
+    Ok(grown)
+}
+
+/// One more node of this machine, behind the last one.
+fn one_more_here(
+    last: &Node,
+    number: usize,
     shape: &Shape,
     id: &str,
     host: &dyn Host,
-) -> Result<Site, SiteError> {
-    let mut grown = site.clone();
-    for _ in 0..count {
-        let Some(last) = grown.servers.last().cloned() else {
-            return Err(Unmet(vec!["it has no nodes that could become more".into()]).into());
-        };
-        let number = grown.servers.len() + 1;
-        if number > usize::from(SERVERS_MAX) {
-            let text = format!("{number} servers are more than {SERVERS_MAX}");
-            return Err(Unmet(vec![text]).into());
-        }
-        let free_bytes = host.target(Path::new(&last.dir))?.free_bytes;
-        let node = match &last.reach {
-            Reach::Here => Node {
-                first_port: host
-                    .free_ports(last.first_port.saturating_add(shape.ports), shape.ports)?,
-                ..last
-            },
-            Reach::Namespace(_) => Node {
-                name: format!("n{number}"),
-                reach: Reach::Namespace(format!("plimsoll-{id}-n{number}")),
-                address: format!("{}.{number}", network_of(&last.address)),
-                ..last
-            },
-            Reach::Agent(_) => {
-                let text = format!(
-                    "it stands on machines that were named one by one, the last of them {}; make                      it anew with one more",
-                    last.name
-                );
-                return Err(Unmet(vec![text]).into());
-            }
-        };
-        grown.servers.push(Node { free_bytes, ..node });
+) -> Result<Node, HostError> {
+    let node = Node {
+        free_bytes: host.target(Path::new(&last.dir))?.free_bytes,
+        ..last.clone()
+    };
+    if last.reach == Reach::Here {
+        let from = last.first_port.saturating_add(shape.ports);
+        let first_port = host.free_ports(from, shape.ports)?;
+        return Ok(Node { first_port, ..node });
     }
-    Ok(grown)
+    Ok(Node {
+        name: format!("n{number}"),
+        reach: Reach::Namespace(format!("plimsoll-{id}-n{number}")),
+        address: format!("{}.{number}", network_of(&last.address)),
+        ..node
+    })
 }
 
 /// An address without its last number.

@@ -2,7 +2,7 @@
 //! Encryption for real: what is written can be read, nothing of it is found below, and nothing is
 //! left.
 
-use super::support::{check_nothing_left, host, missing};
+use super::support::{RazedAtTheEnd, check_nothing_left, host, missing};
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, Choice, Options};
 use std::fs;
@@ -37,6 +37,7 @@ fn hides(stack: &str) -> Option<(bool, bool)> {
     }
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
+    let _guard = RazedAtTheEnd(&state);
     let mut host = host();
     let up = stacks::up(&choice, &Options::new(state.stacks()), &state, &mut host).unwrap();
     let (name, text) = ("a-stamped-name", "a stamped text\n".repeat(1_000));

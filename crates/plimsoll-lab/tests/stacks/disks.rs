@@ -67,7 +67,7 @@ impl Raised {
     fn change(&self, verb: Verb) {
         let began = now();
         let (name, mut host) = (&self.up.name, host());
-        stacks::change(name, verb, &self.state, &mut host, &mut |_| {}).unwrap();
+        stacks::change(name, verb, None, &self.state, &mut host, &mut |_| {}).unwrap();
         eprintln!("{name}: {verb} in {:.2} s", seconds(began));
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! GlusterFS for real: it keeps data while a node is gone, tells tenants apart, and leaves nothing.
 
-use super::support::{check_nothing_left, host, missing, now, pause, seconds};
+use super::support::{RazedAtTheEnd, check_nothing_left, host, missing, now, pause, seconds};
 use plimsoll_core::plan::{Action, Proof};
 use plimsoll_lab::host::{HostError, Hosts, Nodes};
 use plimsoll_lab::journal::StateDir;
@@ -38,6 +38,13 @@ fn raise(stack: &str) -> Option<Raised> {
         hosts,
         up,
     })
+}
+
+/// A test that fails in the middle leaves no stack standing.
+impl Drop for Raised {
+    fn drop(&mut self) {
+        drop(RazedAtTheEnd(&self.state));
+    }
 }
 
 impl Raised {
@@ -106,7 +113,7 @@ impl Raised {
 
 fn second_client(up: &Up) -> &Path {
     let found = up.made.proofs.iter().find_map(|proof| match proof {
-        Proof::SecondClient { path } => Some(Path::new(path)),
+        Proof::SecondClient { path, .. } => Some(Path::new(path)),
         _ => None,
     });
     found.unwrap()
@@ -188,7 +195,15 @@ fn a_volume_grows_and_loses_a_node_while_it_is_up() {
     }
     let name = raised.up.name.clone();
     let change = |raised: &mut Raised, verb| {
-        stacks::change(&name, verb, &raised.state, &mut raised.hosts, &mut |_| {}).unwrap()
+        stacks::change(
+            &name,
+            verb,
+            None,
+            &raised.state,
+            &mut raised.hosts,
+            &mut |_| {},
+        )
+        .unwrap()
     };
     let made = change(&mut raised, Verb::Grow);
     assert_eq!(made.servers.len(), 2);

@@ -31,7 +31,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::{check_nothing_left, host, is_possible, now, pause, say_skipped, seconds, traces};
+use support::{
+    RazedAtTheEnd, check_nothing_left, host, is_possible, now, pause, say_skipped, seconds, traces,
+};
 
 /// Tells a copy of this test program to raise a stack in this state directory and do nothing else.
 const VICTIM_STATE: &str = "PLIMSOLL_TEST_VICTIM_STATE";
@@ -112,15 +114,6 @@ fn exercise(dir: &Path, base: &Path, kept_bytes_max: u64) {
             from_disk + kept_bytes_max >= (PIECE * PIECES) as u64,
             "a cache answered reads"
         );
-    }
-}
-
-/// A test that fails in the middle leaves no stack standing.
-struct RazedAtTheEnd<'a>(&'a StateDir);
-
-impl Drop for RazedAtTheEnd<'_> {
-    fn drop(&mut self) {
-        let _ = raze_all(self.0, &mut host());
     }
 }
 

@@ -9,7 +9,7 @@ use plimsoll_nfs::{Address, Share};
 use std::fs;
 use std::path::Path;
 
-use crate::support::{check_nothing_left, host, is_stack_possible};
+use crate::support::{RazedAtTheEnd, check_nothing_left, host, is_stack_possible};
 
 #[test]
 fn nfs_comes_up_serves_and_leaves_nothing() {
@@ -19,6 +19,7 @@ fn nfs_comes_up_serves_and_leaves_nothing() {
     }
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
+    let _guard = RazedAtTheEnd(&state);
     let mut hosts = Nodes::new(host());
     let choice = Choice::parse(STACK).unwrap();
     let options = Options::new(state.stacks());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A user's own stack: the example of the manual, up, used, killed, down.
 
-use super::support::{check_nothing_left, host, is_possible, traces};
+use super::support::{RazedAtTheEnd, check_nothing_left, host, is_possible, traces};
 use plimsoll_lab::host::Host as _;
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks::{self, Choice, Options};
@@ -17,6 +17,7 @@ fn the_example_comes_up_and_leaves_nothing() {
     let choice = Choice::parse(example.to_str().unwrap()).unwrap();
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
+    let _guard = RazedAtTheEnd(&state);
     let options = Options {
         size_bytes: 256 << 20,
         ..Options::new(state.stacks())

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What tests of stacks share: the machine, what is on it, the time.
 
-use plimsoll_lab::host::{LocalHost, MARK_VARIABLE, SearchPath};
+use plimsoll_lab::host::{LocalHost, MARK_VARIABLE, Nodes, SearchPath};
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::raise::raze_all;
 use plimsoll_lab::stacks::{self, Choice};
 use std::collections::BTreeSet;
 use std::fs;
@@ -54,6 +56,15 @@ pub(crate) fn missing(test: &str, choice: &Choice) -> bool {
 /// Says it on the standard error stream itself: what is printed is kept back when a test passes.
 pub(crate) fn say_skipped(test: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
+}
+
+/// A test that fails in the middle leaves no stack standing.
+pub(crate) struct RazedAtTheEnd<'a>(pub(crate) &'a StateDir);
+
+impl Drop for RazedAtTheEnd<'_> {
+    fn drop(&mut self) {
+        let _ = raze_all(self.0, &mut Nodes::new(host()));
+    }
 }
 
 /// What of the machine names this place: mounts, loop devices, processes, files.

@@ -121,10 +121,10 @@ impl Target {
 /// Where a stack is measured.
 enum Root {
     Directory(PathBuf),
-    /// By its address; `served` is the directory of this machine that is exported.
+    /// By its address; `served` is the directory that is exported, if it is this machine's.
     Export {
         address: Address,
-        served: PathBuf,
+        served: Option<PathBuf>,
     },
 }
 
@@ -354,18 +354,15 @@ impl Arms {
                     Root::Export { address, served } => {
                         let name = directory_name(id, place, &self.targets[place].name);
                         plan.steps
-                            .push(self.export_of_stack(place, address, &served, name)?);
+                            .push(self.export(place, address, served.as_deref(), name)?);
                         remote::check(&self.targets[place].given, asked)?;
                         continue;
                     }
                 },
                 TargetSpec::Nfs(address) => {
                     let name = directory_name(id, place, &self.targets[place].name);
-                    plan.steps.push(remote::making(&address, &name));
-                    let target = &mut self.targets[place];
-                    target.description = remote::DESCRIPTION.into();
-                    target.facts = Some(remote::facts(&address)?);
-                    target.remote = Some((address, name.into()));
+                    plan.steps.push(self.export(place, address, None, name)?);
+                    self.targets[place].description = remote::DESCRIPTION.into();
                     continue;
                 }
                 TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
@@ -454,20 +451,25 @@ impl Arms {
         Ok(())
     }
 
-    /// An export of a stack whose client plimsoll itself is: the arm's directory is made where it is
-    /// served from, so that it can be removed when the server is gone.
-    fn export_of_stack(
+    /// An export whose client plimsoll itself is. Where it is served from this machine, the arm's
+    /// directory is made there, so that it can be removed when the server is gone.
+    fn export(
         &mut self,
         place: usize,
         address: Address,
-        served: &Path,
+        served: Option<&Path>,
         name: String,
     ) -> Result<Step, Failure> {
         let found = remote::facts(&address)?;
-        self.devices.extend(facts::device_of(served));
+        let step = match served {
+            Some(served) => {
+                self.devices.extend(facts::device_of(served));
+                directory_step(&served.join(&name), "make a directory")?
+            }
+            None => remote::making(&address, &name),
+        };
         let target = &mut self.targets[place];
         target.facts = Some(found);
-        let step = directory_step(&served.join(&name), "make a directory")?;
         target.remote = Some((address, name.into()));
         Ok(step)
     }
@@ -545,7 +547,7 @@ impl Arms {
                 address: address
                     .parse()
                     .map_err(doing(Code::Failed, format!("use stack '{name}'")))?,
-                served: made.served_dir.clone().unwrap_or_default().into(),
+                served: made.served_dir.clone().map(PathBuf::from),
             },
         };
         self.targets[place].made = Some((made, nodes));

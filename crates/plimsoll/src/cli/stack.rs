@@ -10,7 +10,7 @@ use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
 use plimsoll_lab::host::Hosts;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::stacks::{self, Choice, Place};
+use plimsoll_lab::stacks::{self, Choice, Inventory, Place};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ enum Verb {
     /// Take stacks down.
     Down(Down),
     /// Add a node to a stack and spread the data over all.
-    Grow(Change),
+    Grow(Grow),
     /// Take the last node of a stack away.
     Degrade(Change),
     /// Bring the node back that was taken away, with what it missed.
@@ -70,6 +70,15 @@ struct Change {
     /// Print the steps and do nothing.
     #[arg(long)]
     dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Grow {
+    #[command(flatten)]
+    change: Change,
+    /// Where a stack stands on machines of a file: the file that names one more of them.
+    #[arg(long, value_name = "FILE.toml")]
+    on: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -161,11 +170,14 @@ pub(super) fn main(args: &Args) -> Outcome {
         Verb::Up(up) => raise(up, &state),
         Verb::Status(status) => show(status, &state),
         Verb::Down(down) => lower(down, &state),
-        Verb::Grow(args) => change(args, stacks::Verb::Grow, &state),
-        Verb::Degrade(args) => change(args, stacks::Verb::Degrade, &state),
-        Verb::Rebuild(args) => change(args, stacks::Verb::Rebuild, &state),
-        Verb::Scrub(args) => change(args, stacks::Verb::Scrub, &state),
-        Verb::Snapshot(args) => change(args, stacks::Verb::Snapshot, &state),
+        Verb::Grow(args) => {
+            let more = args.on.as_deref().map(super::inventory::read).transpose()?;
+            change(&args.change, stacks::Verb::Grow, more.as_ref(), &state)
+        }
+        Verb::Degrade(args) => change(args, stacks::Verb::Degrade, None, &state),
+        Verb::Rebuild(args) => change(args, stacks::Verb::Rebuild, None, &state),
+        Verb::Scrub(args) => change(args, stacks::Verb::Scrub, None, &state),
+        Verb::Snapshot(args) => change(args, stacks::Verb::Snapshot, None, &state),
     }
 }
 
@@ -257,13 +269,19 @@ fn steps_of(name: &str, plan: &Plan) -> String {
     text
 }
 
-fn change(args: &Change, verb: stacks::Verb, state: &StateDir) -> Outcome {
+fn change(
+    args: &Change,
+    verb: stacks::Verb,
+    more: Option<&Inventory>,
+    state: &StateDir,
+) -> Outcome {
     let choice = Choice::parse(&args.name).map_err(Failure::usage)?;
     let name = choice.parts.to_string();
     let mut hosts = super::nodes();
     let failed = || doing(Code::Failed, format!("{verb} the stack {name}"));
     if args.dry_run {
-        let plan = stacks::change::planned(&name, verb, state, &hosts).map_err(failed())?;
+        let plan =
+            stacks::change::planned(&name, verb, more, state, &mut hosts).map_err(failed())?;
         if args.json {
             super::print_json(&serde_json::json!({ "name": name, "plan": plan }));
         } else {
@@ -278,7 +296,7 @@ fn change(args: &Change, verb: stacks::Verb, state: &StateDir) -> Outcome {
             super::say(&step.why);
         }
     };
-    let made = stacks::change(&name, verb, state, &mut hosts, &mut said).map_err(failed())?;
+    let made = stacks::change(&name, verb, more, state, &mut hosts, &mut said).map_err(failed())?;
     if args.json {
         super::print_json(&serde_json::json!({ "name": name, "verb": verb.name(), "made": made }));
     } else {

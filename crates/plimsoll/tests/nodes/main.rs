@@ -9,6 +9,7 @@
     reason = "a test: it panics, waits and starts programs"
 )]
 
+mod spread;
 mod support;
 
 use plimsoll_core::format::FormatVersion;
@@ -137,7 +138,7 @@ fn check_standing(lab: &Lab) {
     );
     assert!(lab.copy().is_some());
     let journal = lab
-        .path("node/journals")
+        .path("node1/journals")
         .join(format!("part-{}.jsonl", id(&lab.node())));
     let noted = Record::read(&journal).unwrap();
     assert_eq!(noted.to_undo().len(), 4);
@@ -240,10 +241,10 @@ fn a_controller_that_is_killed_leaves_what_either_side_can_raze() {
         if on_node {
             // The agent finishes its step before it ends; so that this one does.
             kill(&lab.processes(HANGING));
-            until("journal there", || lab.path("node/journals").exists());
+            until("journal there", || lab.path("node1/journals").exists());
             until("end of the agent", || lab.processes(&comm(&lab)).is_empty());
             let copy = lab.copy().unwrap();
-            let output = lab.run_program(&copy, "node", &["raze"]);
+            let output = lab.run_program(&copy, "node1", &["raze"]);
             assert!(output.status.success(), "{}", text(&output));
             assert!(lab.processes("tgtd").is_empty() && lab.copy().is_none());
         }
@@ -274,7 +275,7 @@ fn up(lab: &Lab, program: &Path) -> String {
 fn says(lab: &Lab, program: &Path, expect: &str) {
     let said = up(lab, program);
     assert!(said.contains(expect), "{expect}: {said}");
-    assert!(!lab.path("node").exists());
+    assert!(!lab.path("node1").exists());
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn a_node_of_another_type_is_refused_by_name() {
     let inventory = format!(
         "[[node]]\nname = \"n1\"\naddress = \"127.0.0.1\"\ndir = \"{}\"\n\
          command = [\"env\", \"PATH={}:/usr/bin:/bin\"]\n",
-        lab.path("node").display(),
+        lab.path("node1").display(),
         bin.display()
     );
     fs::write(lab.path("lab.toml"), inventory).unwrap();
@@ -335,7 +336,7 @@ fn a_node_of_another_type_is_refused_by_name() {
     fs::remove_file(bin.join("uname")).unwrap();
     says(&lab, program(), "on n1: ");
     // Where no program may run, what was copied goes again.
-    let mount = lab.path("node").display().to_string();
+    let mount = lab.path("node1").display().to_string();
     let text = fs::read_to_string(lab.path("lab.toml")).unwrap();
     let inside = text.replace(&mount, &format!("{mount}/inside"));
     fs::write(lab.path("lab.toml"), inside).unwrap();

@@ -120,16 +120,23 @@ fn leave_sshd_dir() {
     }
 }
 
-/// A node, and a place for what its controller keeps.
+/// Nodes, and a place for what their controller keeps.
 pub(crate) struct Lab {
     place: tempfile::TempDir,
-    namespace: String,
+    /// Of the network, and of the first namespaces.
     number: u32,
-    sshd: Option<Child>,
+    sshds: Vec<Child>,
+    count: u32,
 }
 
 impl Lab {
+    /// One node.
     pub(crate) fn new() -> Lab {
+        Lab::of(1)
+    }
+
+    /// So many nodes in one network: `n1`, `n2`, …
+    pub(crate) fn of(count: u32) -> Lab {
         // Built before anything is waited for.
         program();
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -137,15 +144,27 @@ impl Lab {
         let number = 1 + (std::process::id() * 16 + COUNT.fetch_add(1, Ordering::Relaxed)) % 250;
         let mut lab = Lab {
             place: tempfile::tempdir().unwrap(),
-            namespace: format!("plimtest{number}"),
             number,
-            sshd: None,
+            sshds: Vec::new(),
+            count,
         };
         use_sshd_dir();
         lab.make_network();
         lab.make_keys();
-        lab.start_sshd();
+        for node in 1..=count {
+            lab.join(node);
+            lab.start_sshd(node);
+        }
         lab
+    }
+
+    fn link(&self) -> String {
+        format!("plimtest{}", self.number)
+    }
+
+    /// The network of a node, and the name of its end here.
+    fn namespace(&self, node: u32) -> String {
+        format!("{}n{node}", self.link())
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -156,29 +175,34 @@ impl Lab {
         self.path(name).display().to_string()
     }
 
+    /// Address of the first node.
     pub(crate) fn address(&self) -> String {
-        format!("10.93.{}.2", self.number)
+        self.address_of(1)
+    }
+
+    fn address_of(&self, node: u32) -> String {
+        format!("10.93.{}.{}", self.number, node + 1)
     }
 
     fn make_network(&self) {
-        let (namespace, link) = (&*self.namespace, format!("plimtest{}", self.number));
-        let ours = format!("10.93.{}.1/24", self.number);
-        let theirs = format!("{}/24", self.address());
-        must("ip", &["netns", "add", namespace]);
-        must(
-            "ip",
-            &[
-                "link", "add", &link, "type", "veth", "peer", "name", "eth0", "netns", namespace,
-            ],
-        );
+        let (link, ours) = (self.link(), format!("10.93.{}.1/24", self.number));
+        must("ip", &["link", "add", &link, "type", "bridge"]);
         must("ip", &["address", "add", &ours, "dev", &link]);
         must("ip", &["link", "set", &link, "up"]);
-        must(
-            "ip",
-            &["-n", namespace, "address", "add", &theirs, "dev", "eth0"],
-        );
+    }
+
+    fn join(&self, node: u32) {
+        let (bridge, namespace) = (&*self.link(), &*self.namespace(node));
+        let address = format!("{}/24", self.address_of(node));
+        must("ip", &["netns", "add", namespace]);
+        let pair = ["type", "veth", "peer", "name", "eth0", "netns", namespace];
+        let add = ["link", "add", namespace, "master", bridge];
+        must("ip", &[&add[..], &pair].concat());
+        must("ip", &["link", "set", namespace, "up"]);
+        let inside = |words: &[&str]| must("ip", &[&["-n", namespace], words].concat());
+        inside(&["address", "add", &address, "dev", "eth0"]);
         for name in ["lo", "eth0"] {
-            must("ip", &["-n", namespace, "link", "set", name, "up"]);
+            inside(&["link", "set", name, "up"]);
         }
     }
 
@@ -192,57 +216,59 @@ impl Lab {
         }
         fs::copy(self.path("key.pub"), self.path("authorized")).unwrap();
         self.know("host_key.pub");
+        let node = |node| {
+            let address = self.address_of(node);
+            let dir = self.shown(&format!("node{node}"));
+            let host = format!("Host n{node}\n  HostName {address}\n");
+            let entry = format!(
+                "[[node]]\nname = \"n{node}\"\nssh = \"n{node}\"\naddress = \"{address}\"\n\
+                 dir = \"{dir}\"\n"
+            );
+            (host, entry)
+        };
+        let (hosts, entries): (Vec<String>, Vec<String>) = (1..=self.count).map(node).unzip();
         let config = format!(
-            "Host n1\n  HostName {}\n  User root\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
+            "{}Host *\n  User root\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
              UserKnownHostsFile {}\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking no\n",
-            self.address(),
+            hosts.concat(),
             self.shown("key"),
             self.shown("known")
         );
+        let inventory = format!("ssh_config = \"ssh_config\"\n{}", entries.concat());
         fs::write(self.path("ssh_config"), config).unwrap();
-        let inventory = format!(
-            "ssh_config = \"ssh_config\"\n[[node]]\nname = \"n1\"\nssh = \"n1\"\naddress = \"{}\"\n\
-             dir = \"{}\"\n",
-            self.address(),
-            self.shown("node")
-        );
         fs::write(self.path("lab.toml"), inventory).unwrap();
     }
 
-    /// Makes this the known host key of the node; none when the file does not exist.
+    /// Makes this the known host key of the nodes; none when the file does not exist.
     pub(crate) fn know(&self, key: &str) {
         let key = fs::read_to_string(self.path(key)).unwrap_or_default();
-        let known = if key.is_empty() {
-            key
-        } else {
-            format!("{} {key}", self.address())
+        let line = |node| format!("{} {key}", self.address_of(node));
+        let known: Vec<String> = match &*key {
+            "" => Vec::new(),
+            _ => (1..=self.count).map(line).collect(),
         };
-        fs::write(self.path("known"), known).unwrap();
+        fs::write(self.path("known"), known.concat()).unwrap();
     }
 
-    fn start_sshd(&mut self) {
+    fn start_sshd(&mut self, node: u32) {
         let config = format!(
             "ListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\n\
              UsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n",
-            self.address(),
+            self.address_of(node),
             self.shown("host_key"),
             self.shown("authorized")
         );
-        fs::write(self.path("sshd_config"), config).unwrap();
-        let log = fs::File::create(self.path("sshd.log")).unwrap();
+        let settings = self.path(&format!("sshd_config{node}"));
+        fs::write(&settings, config).unwrap();
+        let log = fs::File::create(self.path(&format!("sshd{node}.log"))).unwrap();
         let sshd = command("nsenter")
-            .arg(format!("--net=/run/netns/{}", self.namespace))
-            .args([
-                "/usr/sbin/sshd",
-                "-D",
-                "-e",
-                "-f",
-                &self.shown("sshd_config"),
-            ])
+            .arg(format!("--net=/run/netns/{}", self.namespace(node)))
+            .args(["/usr/sbin/sshd", "-D", "-e", "-f"])
+            .arg(settings)
             .stderr(log)
             .spawn();
-        self.sshd = Some(sshd.unwrap());
-        let address = format!("{}:22", self.address());
+        self.sshds.push(sshd.unwrap());
+        let address = format!("{}:22", self.address_of(node));
         until("sshd", || TcpStream::connect(&address).is_ok());
     }
 
@@ -272,7 +298,7 @@ impl Lab {
 
     /// The copy of the program on the node.
     pub(crate) fn copy(&self) -> Option<PathBuf> {
-        let mut entries = fs::read_dir(self.path("node/plimsoll-agent"))
+        let mut entries = fs::read_dir(self.path("node1/plimsoll-agent"))
             .ok()?
             .flatten();
         let is_copy = |path: &PathBuf| path.file_name().unwrap().len() > 8;
@@ -303,7 +329,10 @@ impl Lab {
 
     /// Nothing is left of a node's part: no directory, no mount, no process.
     pub(crate) fn check_nothing_left(&self) {
-        until("end of the agents", || !self.path("node").exists());
+        for node in 1..=self.count {
+            let dir = self.path(&format!("node{node}"));
+            until("end of the agents", || !dir.exists());
+        }
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(
             !mounts.contains(self.place.path().to_str().unwrap()),
@@ -321,13 +350,21 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        if let Some(mut sshd) = self.sshd.take() {
+        // A test that fails in the middle leaves no stack standing.
+        if std::thread::panicking() {
+            let _ = self.run(&["raze"]);
+        }
+        for sshd in &mut self.sshds {
             let _ = sshd.kill();
             let _ = sshd.wait();
         }
-        // The pair of interfaces goes with the namespace.
+        // The pairs of interfaces go with the namespaces.
+        let names = (1..=self.count).map(|node| self.namespace(node));
+        for name in names {
+            let _ = command("ip").args(["netns", "delete", &name]).output();
+        }
         let _ = command("ip")
-            .args(["netns", "delete", &self.namespace])
+            .args(["link", "delete", &self.link()])
             .output();
         leave_sshd_dir();
     }
@@ -351,7 +388,7 @@ pub(crate) fn node(place: &Path, address: &str) -> Node {
         name: "n1".into(),
         reach: Reach::Agent(words.map(Into::into).to_vec()),
         address: address.into(),
-        dir: place.join("node").display().to_string(),
+        dir: place.join("node1").display().to_string(),
         free_bytes: 0,
         direct_align_bytes: 0,
         first_port: 24_260,

@@ -4,16 +4,17 @@
 use plimsoll_core::plan::{Action, Node, Reach, Step};
 use plimsoll_core::target::TargetFacts;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::connect::{Connection, Uploaded};
-use super::message::{Answer, Request, written};
+use super::message::{Answer, Request, Secret, written};
 use super::program::Program;
 use crate::host::clock::{Clock, SystemClock};
 use crate::host::command::{self, SearchPath};
 use crate::host::error::HostError;
-use crate::host::{Host, Usage};
+use crate::host::{Host, Usage, files};
 
 /// How long an action may take there. Every action has a limit of its own on the node, far below;
 /// a connection that is cut is told within seconds by the command that holds it. This one is for
@@ -35,6 +36,8 @@ pub struct AgentHost {
     lost: RefCell<Option<String>>,
     clock: SystemClock,
     uploaded: Option<Uploaded>,
+    /// Programs that commands of these journals may name; told with their steps.
+    trusted: BTreeMap<String, Vec<String>>,
 }
 
 impl AgentHost {
@@ -60,6 +63,7 @@ impl AgentHost {
             lost: RefCell::new(None),
             clock: SystemClock::new(),
             uploaded,
+            trusted: BTreeMap::new(),
         })
     }
 
@@ -93,6 +97,15 @@ impl AgentHost {
             Ok(Answer::Failed(what)) => Err(HostError::OnNode {
                 node: self.node.clone(),
                 what,
+            }),
+            Ok(Answer::Ended {
+                command,
+                status,
+                output,
+            }) => Err(HostError::Failed {
+                command: format!("on node {}: {command}", self.node),
+                status,
+                output,
             }),
             Ok(answer) => Ok(answer),
             Err(broken) => {
@@ -169,9 +182,15 @@ impl Host for AgentHost {
     }
 
     fn apply(&mut self, id: &str, step: &Step) -> Result<(), HostError> {
+        let text = match &step.apply {
+            Action::CopySecret { from, .. } => Some(files::read_ours(Path::new(from), id)?),
+            _ => None,
+        };
         let request = Request::Apply {
             id: id.into(),
             step: Box::new(step.clone()),
+            text: text.map(Secret),
+            programs: self.trusted.get(id).cloned().unwrap_or_default(),
         };
         self.act(&request, &step.apply)
     }
@@ -182,6 +201,10 @@ impl Host for AgentHost {
             action: Box::new(action.clone()),
         };
         self.act(&request, action)
+    }
+
+    fn trust_programs(&mut self, id: &str, programs: &[String]) {
+        self.trusted.insert(id.into(), programs.to_vec());
     }
 
     fn marked(&self, mark: &str) -> Vec<u32> {

@@ -7,12 +7,23 @@
 use plimsoll_core::plan::{Action, Step};
 use plimsoll_core::target::TargetFacts;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 use crate::host::Usage;
 
 /// Version of the messages. The greeting itself must stay as it is for ever: it is how two
 /// versions find out that they are two.
 pub(super) const PROTOCOL: u32 = 1;
+
+/// A text that is shown to nobody.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret(pub(super) String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
 
 /// What an agent is asked. One answer follows each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +44,12 @@ pub enum Request {
         id: String,
         /// The step.
         step: Box<Step>,
+        /// What the file says that it copies, if it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Secret>,
+        /// Programs that commands of this journal may name besides those of recipes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        programs: Vec<String>,
     },
     /// Undo with this action, and strike what is undone by it.
     Undo {
@@ -113,6 +130,15 @@ pub enum Answer {
     Count(Option<u64>),
     /// Where a text stands, if anywhere.
     Place(Option<String>),
+    /// A command was carried out and did not end with 0.
+    Ended {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// Its last words.
+        output: String,
+    },
     /// It could not be done, and why.
     Failed(String),
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::channel::{Broken, Channel};
-use super::message::{Answer, PROTOCOL, Request, written};
+use super::message::{Answer, PROTOCOL, Request, Secret, written};
 use super::{COPY_DIR, MADE_FILE, READY_LINE};
 use crate::host::clock::rfc3339;
 use crate::host::error::HostError;
@@ -94,10 +94,15 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
     let path =
         |path: Option<PathBuf>| Answer::Path(path.map(|path| path.to_string_lossy().into_owned()));
     match request {
-        Request::Apply { id, step } => done(apply(host, state, &id, &step)),
+        Request::Apply {
+            id,
+            step,
+            text,
+            programs,
+        } => done(apply(host, state, &id, (&step, text), &programs)),
         Request::Undo { id, action } => done(undo(host, state, &id, &action)),
         Request::CarryOut { id, action } => {
-            done(check_id(&id).and_then(|()| host.carry_out(&id, &action).map_err(in_words)))
+            done(check_id(&id).and_then(|()| Ok(host.carry_out(&id, &action)?)))
         }
         Request::Marked(mark) => Answer::Processes(host.marked(&mark)),
         Request::FindProgram(name) => path(host.find_program(&name)),
@@ -123,22 +128,45 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
     }
 }
 
-fn done(result: Result<(), String>) -> Answer {
-    result.map_or_else(Answer::Failed, |()| Answer::Done)
+/// Why something was not done: a fault of a command is told as such, for who waited for it.
+#[derive(Debug)]
+struct Fault(Answer);
+
+impl From<HostError> for Fault {
+    fn from(error: HostError) -> Fault {
+        Fault(match error {
+            HostError::Failed {
+                command,
+                status,
+                output,
+            } => Answer::Ended {
+                command,
+                status,
+                output,
+            },
+            other => Answer::Failed(other.to_string()),
+        })
+    }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn in_words(error: HostError) -> String {
-    error.to_string()
+impl From<JournalError> for Fault {
+    fn from(error: JournalError) -> Fault {
+        Fault(Answer::Failed(error.to_string()))
+    }
+}
+
+fn done(result: Result<(), Fault>) -> Answer {
+    result.map_or_else(|fault| fault.0, |()| Answer::Done)
 }
 
 /// The identifier stands in the name of a file.
-fn check_id(id: &str) -> Result<(), String> {
+fn check_id(id: &str) -> Result<(), Fault> {
     let is_safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !id.is_empty() && id.len() <= 100 && id.chars().all(is_safe) {
         return Ok(());
     }
-    Err(format!("'{id}' is no identifier of a journal"))
+    let text = format!("'{id}' is no identifier of a journal");
+    Err(Fault(Answer::Failed(text)))
 }
 
 fn journal_path(state: &StateDir, id: &str) -> PathBuf {
@@ -146,10 +174,15 @@ fn journal_path(state: &StateDir, id: &str) -> PathBuf {
     state.journals().join(kind.file_name())
 }
 
-fn resume(host: &dyn Host, state: &StateDir, id: &str) -> Result<Option<Journal>, String> {
+/// The journal, if there is one; what it trusts is trusted.
+fn resume(host: &mut dyn Host, state: &StateDir, id: &str) -> Result<Option<Journal>, Fault> {
     match Journal::resume(&journal_path(state, id), host.clock(), LOCK_PATIENCE) {
         Err(error) if error.is_absent() => Ok(None),
-        other => other.map(Some).map_err(|error| error.to_string()),
+        other => {
+            let journal = other?;
+            host.trust_programs(id, &journal.record().programs);
+            Ok(Some(journal))
+        }
     }
 }
 
@@ -166,33 +199,49 @@ fn begin(host: &dyn Host, state: &StateDir, id: &str) -> Result<Journal, Journal
     Journal::create(state, header)
 }
 
-fn apply(host: &mut dyn Host, state: &StateDir, id: &str, step: &Step) -> Result<(), String> {
+fn apply(
+    host: &mut dyn Host,
+    state: &StateDir,
+    id: &str,
+    (step, text): (&Step, Option<Secret>),
+    programs: &[String],
+) -> Result<(), Fault> {
     check_id(id)?;
-    let text = |error: JournalError| error.to_string();
     let mut journal = match resume(host, state, id)? {
         Some(journal) => journal,
-        None => begin(host, state, id).map_err(text)?,
+        None => begin(host, state, id)?,
     };
+    if !programs.is_empty() && journal.record().programs != programs {
+        journal.trust(programs)?;
+        host.trust_programs(id, programs);
+    }
     // For the machine that carries it out, a step is always here.
     let step = Step {
         node: HERE.into(),
         ..step.clone()
     };
-    let n = journal.intend(&step).map_err(text)?;
-    host.carry_out(id, &step.apply).map_err(in_words)?;
-    journal.done(n).map_err(text)
+    let n = journal.intend(&step)?;
+    match (&step.apply, text) {
+        // The journal has the step, which does not say what the file does.
+        (Action::CopySecret { to, .. }, Some(Secret(text))) => {
+            let (path, secret) = (to.clone(), None);
+            host.carry_out(id, &Action::WriteFile { path, text, secret })?;
+        }
+        (action, _) => host.carry_out(id, action)?,
+    }
+    Ok(journal.done(n)?)
 }
 
-fn undo(host: &mut dyn Host, state: &StateDir, id: &str, action: &Action) -> Result<(), String> {
+fn undo(host: &mut dyn Host, state: &StateDir, id: &str, action: &Action) -> Result<(), Fault> {
     check_id(id)?;
     let ends_commands = matches!(action, Action::Stop { mark } if *mark == command_mark(id));
     if ends_commands {
         // Before the lock is asked for: they may be what its holder waits for.
-        host.carry_out(id, action).map_err(in_words)?;
+        host.carry_out(id, action)?;
     }
     let journal = resume(host, state, id)?;
     if !ends_commands {
-        host.carry_out(id, action).map_err(in_words)?;
+        host.carry_out(id, action)?;
     }
     let Some(mut journal) = journal else {
         return Ok(());
@@ -211,7 +260,7 @@ fn undo(host: &mut dyn Host, state: &StateDir, id: &str, action: &Action) -> Res
         let _ = journal.undone(n);
     }
     if journal.record().to_undo().is_empty() {
-        journal.remove().map_err(|error| error.to_string())?;
+        journal.remove()?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ fn raised(state: &StateDir, host: &mut FakeHost) {
 }
 
 fn change_of(state: &StateDir, host: &mut FakeHost) -> String {
-    let error = change("local", Verb::Scrub, state, host, &mut |_| {}).unwrap_err();
+    let error = change("local", Verb::Scrub, None, state, host, &mut |_| {}).unwrap_err();
     error.to_string()
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mounts of a volume on this machine.
+//! Mounts of a volume, on this machine or on the node of a tenant.
 
-use plimsoll_core::plan::{Action, Cmd, Plan, Ready};
+use plimsoll_core::plan::{Action, Cmd, HERE, Node, Plan, Reach, Ready};
 
 use super::super::Order;
 use super::cluster::Cluster;
@@ -14,6 +14,7 @@ pub(super) const FILE_SYSTEM: &str = "fuse.glusterfs";
 pub(super) struct Mount {
     /// Where.
     pub(super) dir: String,
+    node: String,
     mark: String,
     log: String,
     server: String,
@@ -22,10 +23,21 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// A mount of a volume, below the stack's directory.
-    pub(super) fn new(order: &Order<'_>, cluster: &Cluster<'_>, name: &str, volume: &str) -> Self {
-        let dir = order.dir();
+    /// A mount of a volume, below the stack's directory on a node.
+    pub(super) fn new(
+        order: &Order<'_>,
+        cluster: &Cluster<'_>,
+        node: &Node,
+        name: &str,
+        volume: &str,
+    ) -> Self {
+        let dir = order.dir_on(&node.dir);
         Mount {
+            node: match node.reach {
+                Reach::Agent(_) => node.name.clone(),
+                // What is mounted in a namespace of the network is mounted here.
+                _ => HERE.into(),
+            },
             mark: order.mark(name),
             log: format!("{dir}/{name}.log"),
             dir: format!("{dir}/{name}"),
@@ -96,19 +108,21 @@ impl Mount {
     /// Adds the steps that make it.
     pub(super) fn add_to(&self, plan: &mut Plan, why: &str) {
         self.add_point(plan);
-        plan.step(why, self.start(), Some(self.stop()));
+        plan.step_on(&self.node, why, self.start(), Some(self.stop()));
         // Undone first: unmounting while the process still lives lets it finish what it holds.
         let look = Action::MountIs {
             path: self.dir.clone(),
             file_system: FILE_SYSTEM.into(),
         };
-        plan.step("see the volume mounted", look, Some(self.unmount()));
+        let why = "see the volume mounted";
+        plan.step_on(&self.node, why, look, Some(self.unmount()));
     }
 
     /// Adds the directory. It goes with the one around it; its own undo detaches what a killed
     /// process left mounted.
     pub(super) fn add_point(&self, plan: &mut Plan) {
         let make = Action::MakeDir(self.dir.clone());
-        plan.step("make a mount point", make, Some(self.unmount()));
+        let why = "make a mount point";
+        plan.step_on(&self.node, why, make, Some(self.unmount()));
     }
 }

@@ -3,13 +3,12 @@
 //!
 //! Some paths are fixed in the daemons (`/var/run/gluster` for the sockets of bricks, parts of
 //! `/var/lib/glusterd`), so several on one machine would share them and leave things behind. Each
-//! therefore sees a file system of its own, made by bubblewrap: programs and settings of the
-//! machine, read only, and a directory of the stack in place of those paths. Not the whole machine:
-//! what it would see mounted, nobody else could unmount.
+//! therefore sees a directory of the stack in place of those paths.
 
 use plimsoll_core::plan::{Action, Cmd, Node, Plan, Ready, Server};
 
-use super::super::{Order, Unmet};
+use super::super::sandbox::Sandbox;
+use super::super::{Order, Unmet, node};
 use super::tenants::Tenancy;
 
 /// The port at which the management daemons meet, the same for all.
@@ -84,25 +83,33 @@ impl<'a> Cluster<'a> {
     }
 
     /// Adds one server.
-    pub(super) fn add_node(&self, plan: &mut Plan, node: &Node) {
-        let dir = self.dir(node);
-        if !node.reach.is_this_machine() {
-            let around = self.order.dir_on(&node.dir);
-            add_dir(plan, node, around);
+    pub(super) fn add_node(&self, plan: &mut Plan, server: &Node) {
+        let dir = self.dir(server);
+        if !server.reach.is_this_machine() {
+            let around = self.order.dir_on(&server.dir);
+            node::add_dir_on(plan, server, &around);
+            if self.is_secured {
+                Tenancy::add_copies(plan, self.order, server, &["node"]);
+            }
         }
         let below = ["state", "run", "log", "bricks"].map(|name| format!("{dir}/{name}"));
         for path in std::iter::once(dir.clone()).chain(below) {
-            add_dir(plan, node, path);
+            node::add_dir_on(plan, server, &path);
         }
         let write = Action::WriteFile {
             path: format!("{dir}/glusterd.vol"),
-            text: self.daemon_settings(node),
+            text: self.daemon_settings(server),
             secret: None,
         };
-        plan.step_on(&node.name, "write the settings of the daemon", write, None);
-        let start = self.start(node, Ready::Port(PORT));
+        plan.step_on(
+            &server.name,
+            "write the settings of the daemon",
+            write,
+            None,
+        );
+        let start = self.start(server, Ready::Port(PORT));
         let why = "start the management daemon";
-        plan.step_on(&node.name, why, start, Some(self.stop(node)));
+        plan.step_on(&server.name, why, start, Some(self.stop(server)));
     }
 
     /// Adds what makes the first server know another one.
@@ -111,8 +118,12 @@ impl<'a> Cluster<'a> {
         self.on_first(plan, &format!("take {} into the cluster", node.name), probe);
         // It answers before both sides are done, and a volume made too early hangs or fails. What
         // they think of each other they note in files; 3 is the state of a peer.
-        let first = self.nodes[0];
-        for (at, of) in [(first, node), (node, first)] {
+        // The others hear of it from the first, and refuse volumes with bricks of whom they do not know.
+        let known = self
+            .nodes
+            .iter()
+            .take_while(|other| other.name != node.name);
+        for (at, of) in known.flat_map(|other| [(*other, node), (node, *other)]) {
             let noted = format!("state=3.hostname1={}[^0-9]", of.address);
             let notes = format!("{}/state/peers", self.dir(at));
             let words = ["--quiet", "--recursive", "--null-data", &noted, &notes];
@@ -142,28 +153,23 @@ impl<'a> Cluster<'a> {
 
     fn start(&self, node: &Node, ready: Ready) -> Action {
         let dir = self.dir(node);
-        let mut words = sandbox();
-        let mut bind = |how: &str, from: String, to: &str| {
-            words.extend([how.to_owned(), from, to.to_owned()]);
-        };
-        bind("--bind", dir.clone(), &dir);
-        bind("--bind", format!("{dir}/state"), "/var/lib/glusterd");
-        bind("--bind", format!("{dir}/run"), "/var/run/gluster");
-        bind("--bind", format!("{dir}/log"), "/var/log/glusterfs");
+        let mut view = Sandbox::new();
+        view.bind(&dir, &dir);
+        view.bind(&format!("{dir}/state"), "/var/lib/glusterd");
+        view.bind(&format!("{dir}/run"), "/var/run/gluster");
+        view.bind(&format!("{dir}/log"), "/var/log/glusterfs");
         if self.is_secured {
-            let from = Tenancy::certificates(self.order, "node");
-            bind("--ro-bind", from, "/var/lib/glusterd/ssl");
+            let from = Tenancy::certificates(self.order, node, "node");
+            view.show(&from, "/var/lib/glusterd/ssl");
         }
-        words.extend([
-            "--".into(),
-            "glusterd".into(),
-            "--no-daemon".into(),
+        let words = [
+            "--no-daemon".to_owned(),
             format!("--volfile={dir}/glusterd.vol"),
             format!("--log-file={dir}/log/glusterd.log"),
             format!("--pid-file={dir}/glusterd.pid"),
-        ]);
+        ];
         Action::Start {
-            cmd: Cmd::new("bwrap", words),
+            cmd: view.around("glusterd", words),
             mark: self.mark(node),
             log: format!("{dir}/glusterd.out"),
             ready,
@@ -287,29 +293,4 @@ impl<'a> Cluster<'a> {
             ),
         ]
     }
-}
-
-fn add_dir(plan: &mut Plan, node: &Node, path: String) {
-    let undo = Some(Action::RemoveDir(path.clone()));
-    let make = Action::MakeDir(path);
-    plan.step_on(&node.name, "make a directory of the node", make, undo);
-}
-
-/// The words that give a program a view of its own: what the machine has, without its state.
-fn sandbox() -> Vec<String> {
-    let mut words: Vec<String> = vec!["--cap-add".into(), "ALL".into()];
-    for dir in ["/usr", "/etc", "/lib", "/lib64", "/bin", "/sbin"] {
-        words.extend(["--ro-bind-try".into(), dir.into(), dir.into()]);
-    }
-    let rest = [
-        "--proc",
-        "/proc",
-        "--dev-bind",
-        "/dev",
-        "/dev",
-        "--tmpfs",
-        "/tmp",
-    ];
-    words.extend(rest.map(String::from));
-    words
 }

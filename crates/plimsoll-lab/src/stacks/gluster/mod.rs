@@ -4,7 +4,7 @@
 //! Manual: `gluster.md`. The layer `tenant` is built in here: what it means for the volumes is in
 //! [`tenants`], what a node is in [`cluster`], what a mount is in [`client`].
 
-use plimsoll_core::plan::{Action, HERE, Made, Plan, Proof, Reach};
+use plimsoll_core::plan::{Action, HERE, Made, Plan, Proof};
 use plimsoll_core::settings::{Setting, Unit};
 
 use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node};
@@ -147,18 +147,26 @@ impl Stack for Gluster {
         }
     }
 
-    fn server_needs(&self, _: &Choice) -> Needs {
-        Needs {
-            programs: vec!["glusterd", "gluster", "bwrap", "setsid"],
+    fn server_needs(&self, choice: &Choice) -> Needs {
+        let needs = Needs {
+            programs: vec!["glusterd", "gluster", "bwrap", "grep", "setsid"],
             root: true,
             ..Needs::default()
+        };
+        // The other tenant, which tries to mount what is not its own.
+        match Tenancy::of(choice) {
+            Some(_) => needs.and(Needs {
+                programs: vec!["ls", "cat", "mkdir"],
+                ..self.needs(choice)
+            }),
+            None => needs,
         }
     }
 
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
         let cluster = Cluster::of(order)?;
         let tenancy = Tenancy::of(order.choice);
-        check(order, &cluster, tenancy.as_ref())?;
+        check(order, &cluster)?;
         let mut plan = Plan::default();
         node::add_dir(&mut plan, &order.dir());
         if let Some(tenancy) = &tenancy {
@@ -251,15 +259,11 @@ fn nodes(choice: &Choice) -> Result<u16, Unmet> {
     Ok(u16::try_from(count).unwrap_or(1))
 }
 
-fn check(order: &Order<'_>, cluster: &Cluster<'_>, tenancy: Option<&Tenancy>) -> Result<(), Unmet> {
+fn check(order: &Order<'_>, cluster: &Cluster<'_>) -> Result<(), Unmet> {
     let mut unmet = Vec::new();
     // A management daemon knows the others by their addresses alone: the port is always the same.
     if cluster.nodes.iter().any(|node| !node.has_network()) {
         unmet.push("every server needs an address of its own: --on netns gives it one".into());
-    }
-    let is_namespace = |reach: &Reach| matches!(reach, Reach::Namespace(_));
-    if tenancy.is_some() && !order.site.servers.iter().all(|n| is_namespace(&n.reach)) {
-        unmet.push("tenants are told apart only in namespaces of this machine: --on netns".into());
     }
     for node in &cluster.nodes {
         let dir = &node.dir;
@@ -294,7 +298,7 @@ fn add_mounts(
 ) {
     let mount = |name: &'static str| match tenancy {
         Some(tenancy) => tenancy.mount(order, cluster, name, tenants::OURS),
-        None => Mount::new(order, cluster, name, "data"),
+        None => Mount::new(order, cluster, &order.site.client, name, "data"),
     };
     let first = mount("mnt");
     first.add_to(plan, "mount the volume");
@@ -303,6 +307,7 @@ fn add_mounts(
     made.mount_dir.clone_from(&first.dir);
     made.proofs.push(Proof::SecondClient {
         path: second.dir.clone(),
+        synced: false,
     });
     if let Some(tenancy) = tenancy {
         tenancy.finish(plan, made, order, cluster);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two tenants of one cluster: what keeps them apart, and what a tenant would try.
 //!
-//! Tenant `a` is this machine, tenant `b` a namespace that serves nothing: the cluster trusts its
+//! Tenant `a` is this machine, tenant `b` a node that serves nothing: the cluster trusts its
 //! own servers, so a stranger must not be one of them. With certificates each tenant has a volume
 //! of its own, because the list of names a volume accepts is for the whole volume; without them
 //! both share one, told apart by their addresses.
@@ -68,9 +68,9 @@ impl Tenancy {
         if self.tls { tenant } else { "data" }
     }
 
-    /// Directory of a certificate: `cert.pem`, `key.pem` and the authority's `ca.pem`.
-    pub(super) fn certificates(order: &Order<'_>, name: &str) -> String {
-        format!("{}/tls/{name}", order.dir())
+    /// Directory of a certificate on a node: `cert.pem`, `key.pem` and the authority's `ca.pem`.
+    pub(super) fn certificates(order: &Order<'_>, node: &Node, name: &str) -> String {
+        format!("{}/tls/{name}", order.dir_on(&node.dir))
     }
 
     /// Options of a volume before it is started.
@@ -137,7 +137,8 @@ impl Tenancy {
             }
             Cmd::new("openssl", words)
         };
-        let authority = Self::certificates(order, "ca");
+        let here = &order.site.client;
+        let authority = Self::certificates(order, here, "ca");
         node::add_dir(plan, &authority);
         let cmd = sign(&authority, "authority", true, false);
         run(plan, "make an authority", cmd);
@@ -147,7 +148,7 @@ impl Tenancy {
             (THEIRS, THEIRS, true),
             ("self", OURS, false),
         ] {
-            let at = Self::certificates(order, dir);
+            let at = Self::certificates(order, here, dir);
             node::add_dir(plan, &at);
             let cmd = sign(&at, name, false, signed);
             run(plan, &format!("make the certificate '{dir}'"), cmd);
@@ -158,6 +159,26 @@ impl Tenancy {
                 ["x509".into()].into_iter().chain(copy).chain([to]),
             );
             run(plan, &format!("show '{dir}' the authority"), cmd);
+        }
+    }
+
+    /// Adds the certificates of these names to a node that is another machine, whose directory is
+    /// there.
+    pub(super) fn add_copies(plan: &mut Plan, order: &Order<'_>, to: &Node, names: &[&str]) {
+        let around = format!("{}/tls", order.dir_on(&to.dir));
+        node::add_dir_on(plan, to, &around);
+        for name in names {
+            let at = |node| Self::certificates(order, node, name);
+            node::add_dir_on(plan, to, &at(to));
+            for file in ["cert.pem", "key.pem", "ca.pem"] {
+                let copy = Action::CopySecret {
+                    from: format!("{}/{file}", at(&order.site.client)),
+                    to: format!("{}/{file}", at(to)),
+                };
+                let why = format!("give it {file} of the certificate '{name}'");
+                // It goes with the directory.
+                plan.step_on(&to.name, &why, copy, None);
+            }
         }
     }
 
@@ -182,15 +203,16 @@ impl Tenancy {
         tenant: &'static str,
         shown: &str,
     ) -> Mount {
-        let mount = Mount::new(order, cluster, name, self.volume_of(tenant));
-        self.show(mount, order, shown)
+        let here = &order.site.client;
+        let mount = Mount::new(order, cluster, here, name, self.volume_of(tenant));
+        self.show(mount, order, here, shown)
     }
 
-    fn show(&self, mut mount: Mount, order: &Order<'_>, shown: &str) -> Mount {
+    fn show(&self, mut mount: Mount, order: &Order<'_>, node: &Node, shown: &str) -> Mount {
         if !self.tls {
             return mount;
         }
-        let dir = Self::certificates(order, shown);
+        let dir = Self::certificates(order, node, shown);
         for (option, file) in [
             ("ssl-own-cert", "cert.pem"),
             ("ssl-private-key", "key.pem"),
@@ -307,6 +329,13 @@ impl Tenancy {
             file_system: "fuse".into(),
         };
         plan.step("see the users mapped", look, Some(unmount));
+        // It closes a file below after its own close has been answered, and is not asked to flush
+        // before: what the client keeps back for a moment is at the servers after a sync alone.
+        for proof in &mut made.proofs {
+            if let Proof::SecondClient { synced, .. } = proof {
+                *synced = true;
+            }
+        }
         made.mount_dir = at;
         made.file_system = "fuse".into();
     }
@@ -321,23 +350,30 @@ impl Tenancy {
         cluster: &Cluster<'_>,
     ) {
         let volume = self.volume_of(OURS);
-        let place = Mount::new(order, cluster, "stranger", volume);
-        place.add_point(plan);
+        let stranger = stranger(order);
+        if !stranger.reach.is_this_machine() {
+            node::add_dir_on(plan, stranger, &order.dir_on(&stranger.dir));
+            if self.tls {
+                Self::add_copies(plan, order, stranger, &[THEIRS, "self"]);
+            }
+        }
+        let at = |volume: &str| Mount::new(order, cluster, stranger, "stranger", volume);
+        at(volume).add_point(plan);
         for attempt in self.attempts() {
             let mut mount = match attempt.volume {
-                Some(kind) => Mount::new(order, cluster, "stranger", &format!("{kind}/{volume}")),
-                None => Mount::new(order, cluster, "stranger", volume),
+                Some(kind) => at(&format!("{kind}/{volume}")),
+                None => at(volume),
             };
             if let Some(directory) = attempt.directory {
                 mount = mount.option(format!("--subdir-mount={directory}"));
             }
             if let Some(certificate) = attempt.certificate {
-                mount = self.show(mount, order, certificate);
+                mount = self.show(mount, order, stranger, certificate);
             }
             let (program, path) = attempt.try_this;
             made.proofs.push(Proof::Refused {
                 why: attempt.why.into(),
-                node: stranger(order).name.clone(),
+                node: stranger.name.clone(),
                 before: vec![mount.start()],
                 attempt: Box::new(Cmd::new(program, [format!("{}/{path}", mount.dir)])),
                 undo: vec![mount.stop(), mount.unmount()],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An NFS server (nfs-ganesha) in a network of its own, over a directory of this machine's disk.
+//! An NFS server (nfs-ganesha) with an address of its own, over a directory of its machine's disk.
 //!
 //! Where the kernel has an NFS client it mounts the export. Elsewhere the export is measured by its
 //! address: plimsoll speaks NFS itself. Manual: `nfs.md`.
@@ -7,6 +7,7 @@
 use plimsoll_core::plan::{Action, Cmd, Made, Node, Plan, Proof, Ready, Server};
 use plimsoll_core::settings::{Setting, Unit};
 
+use super::sandbox::Sandbox;
 use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, node};
 
 /// The port of NFS, and one for the mount protocol that clients know without asking for it.
@@ -57,8 +58,7 @@ impl Stack for Nfs {
     }
 
     fn about(&self) -> &'static str {
-        "NFS over TCP to nfs-ganesha, in a network namespace of its own, over a directory of this \
-         machine"
+        "NFS over TCP to nfs-ganesha, at an address of its own, over a directory of its machine"
     }
 
     fn settings(&self) -> &'static [Setting] {
@@ -109,18 +109,17 @@ impl Stack for Nfs {
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
         let server = &order.site.servers[0];
         let client = client(order, server)?;
-        let dir = order.dir();
-        node::check_path(&dir)?;
         let layout = Layout {
             order,
             server,
-            dir: &dir,
+            dir: order.dir_on(&server.dir),
         };
+        node::check_path(&layout.dir)?;
         let mut plan = Plan::default();
         layout.add_directories(&mut plan);
         let marks = layout.add_daemons(&mut plan);
         let mut made = Made {
-            served_dir: Some(layout.exported()),
+            served_dir: server.reach.is_this_machine().then(|| layout.exported()),
             servers: vec![Server {
                 name: server.name.clone(),
                 node: server.name.clone(),
@@ -183,8 +182,8 @@ fn client(order: &Order<'_>, server: &Node) -> Result<Client, Unmet> {
 struct Layout<'a> {
     order: &'a Order<'a>,
     server: &'a Node,
-    /// The directory of the stack.
-    dir: &'a str,
+    /// The directory of the stack where it is served from.
+    dir: String,
 }
 
 impl Layout<'_> {
@@ -208,7 +207,8 @@ impl Layout<'_> {
     }
 
     fn add_directories(&self, plan: &mut Plan) {
-        node::add_dir(plan, self.dir);
+        let on = &*self.server.name;
+        node::add_dir_on(plan, self.server, &self.dir);
         for (why, name) in [
             ("make the directory that is served", "export"),
             ("make the server's own run directory", "run"),
@@ -218,7 +218,7 @@ impl Layout<'_> {
         ] {
             let path = self.path(name);
             let undo = Action::RemoveDir(path.clone());
-            plan.step(why, Action::MakeDir(path), Some(undo));
+            plan.step_on(on, why, Action::MakeDir(path), Some(undo));
         }
         let write = Action::WriteFile {
             path: self.path("ganesha.conf"),
@@ -226,7 +226,7 @@ impl Layout<'_> {
             secret: None,
         };
         // It goes with the directory.
-        plan.step("write the server's configuration", write, None);
+        plan.step_on(on, "write the server's configuration", write, None);
     }
 
     fn configuration(&self) -> String {
@@ -296,9 +296,10 @@ impl Layout<'_> {
     /// The daemons speak with each other through files in `/run`, where those of this machine, or of
     /// another stack, may have theirs: they get one of their own.
     fn enclosed(&self, program: &str, args: &[&str]) -> Cmd {
-        let run = self.path("run");
-        let begin = ["--dev-bind", "/", "/", "--bind", &run, "/run", program];
-        Cmd::new("bwrap", begin.iter().chain(args).copied())
+        let mut view = Sandbox::new();
+        view.bind(&self.dir, &self.dir);
+        view.bind(&self.path("run"), "/run");
+        view.around(program, args.iter().copied())
     }
 
     fn start(&self, plan: &mut Plan, why: &str, name: &str, cmd: Cmd, ready: Ready) -> String {
@@ -315,7 +316,11 @@ impl Layout<'_> {
     }
 
     fn add_mount(&self, plan: &mut Plan, version: &str, made: &mut Made) {
-        let at = self.path("mnt");
+        let dir = self.order.dir();
+        if !self.server.reach.is_this_machine() {
+            node::add_dir(plan, &dir);
+        }
+        let at = format!("{dir}/mnt");
         plan.step(
             "make the mount point",
             Action::MakeDir(at.clone()),

@@ -69,6 +69,11 @@ impl Iscsi {
         node.path("chap", ".secret")
     }
 
+    /// The same where the target is.
+    fn server_secret(node: &Node<'_>) -> String {
+        node.server_path("chap", ".secret")
+    }
+
     /// The secret without an end of line, which the client would take for a part of it.
     fn password(node: &Node<'_>) -> String {
         node.path("chap", ".password")
@@ -92,6 +97,12 @@ impl Iscsi {
             };
             let remove = Some(Action::RemoveFile(path));
             plan.step("write it as the client reads it", write, remove);
+            if !node.server.reach.is_this_machine() {
+                let to = Self::server_secret(node);
+                let remove = Some(Action::RemoveFile(to.clone()));
+                let copy = Action::CopySecret { from: file(), to };
+                plan.step_on(&node.server.name, "give it to the node", copy, remove);
+            }
         }
     }
 
@@ -140,7 +151,7 @@ impl Iscsi {
         let tell = Action::TellAccount {
             socket: format!("{control}.0"),
             user: USER.into(),
-            secret: Self::secret(node),
+            secret: Self::server_secret(node),
         };
         plan.step_on(&node.server.name, "tell the target the secret", tell, None);
         let args = "--lld iscsi --op bind --mode account --tid 1 --user plimsoll";

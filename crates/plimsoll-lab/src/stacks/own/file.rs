@@ -110,8 +110,17 @@ impl Definition {
     /// The programs its commands name, each once.
     #[must_use]
     pub fn programs(&self) -> Vec<String> {
+        self.programs_of(|_| true)
+    }
+
+    /// Those that it names on this node, from 1; without a number on the client.
+    pub(in crate::stacks) fn programs_on(&self, node: Option<usize>) -> Vec<String> {
+        self.programs_of(|step| step.node.map(usize::from) == node)
+    }
+
+    fn programs_of(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
         let steps = self.step.iter().map(Spanned::get_ref);
-        let commands = steps.flat_map(Entry::commands);
+        let commands = steps.filter(|s| is_meant(s)).flat_map(Entry::commands);
         let mut programs: Vec<String> = commands.filter_map(|(_, c)| c.first().cloned()).collect();
         programs.sort();
         programs.dedup();

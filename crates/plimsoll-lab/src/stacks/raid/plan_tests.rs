@@ -40,7 +40,7 @@ fn changes_follow_each_other_and_all_is_undone() {
     ] {
         writeln!(text, "\n{verb}").unwrap();
         let from = record(&state).entries.len();
-        change("raid1", verb, &state, &mut host, &mut |_| {}).unwrap();
+        change("raid1", verb, None, &state, &mut host, &mut |_| {}).unwrap();
         for entry in &record(&state).entries[from..] {
             writeln!(text, "  {}\n    {}", entry.step.why, entry.step.apply).unwrap();
         }
@@ -69,7 +69,14 @@ fn changes_that_do_not_go_with_the_state_are_refused() {
     let mut host = FakeHost::new();
     raised(&state, &mut host, "raid5(nbd)");
     let refused = |verb, host: &mut FakeHost| {
-        let error = change("raid5(transport=nbd)", verb, &state, host, &mut |_| {});
+        let error = change(
+            "raid5(transport=nbd)",
+            verb,
+            None,
+            &state,
+            host,
+            &mut |_| {},
+        );
         error.unwrap_err().to_string()
     };
     let text = refused(Verb::Rebuild, &mut host);
@@ -77,6 +84,7 @@ fn changes_that_do_not_go_with_the_state_are_refused() {
     change(
         "raid5(transport=nbd)",
         Verb::Degrade,
+        None,
         &state,
         &mut host,
         &mut |_| {},
@@ -98,7 +106,7 @@ fn a_stack_that_fails_to_grow_is_as_before_wherever_it_breaks() {
         raised(&state, &mut host, "raid1");
         let before = (host.state.clone(), record(&state));
         let mut host = host.failing_at_next(number, FakeWhen::Before);
-        let result = change("raid1", Verb::Grow, &state, &mut host, &mut |_| {});
+        let result = change("raid1", Verb::Grow, None, &state, &mut host, &mut |_| {});
         if result.is_ok() {
             assert!(number > 8, "it grew in {number} steps");
             return;

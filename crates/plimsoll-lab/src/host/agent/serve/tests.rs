@@ -33,8 +33,8 @@ fn a_step_is_noted_before_it_is_done_and_struck_when_it_is_undone() {
         let place = tempfile::tempdir().unwrap();
         let state = state(&place);
         let mut host = FakeHost::new().failing_at(1, when);
-        apply(&mut host, &state, ID, &step("/a")).unwrap();
-        apply(&mut host, &state, ID, &step("/b")).unwrap_err();
+        apply(&mut host, &state, ID, (&step("/a"), None), &[]).unwrap();
+        apply(&mut host, &state, ID, (&step("/b"), None), &[]).unwrap_err();
         let record = noted(&state).unwrap();
         let done: Vec<bool> = record.entries.iter().map(|entry| entry.done).collect();
         assert_eq!(done, [true, false]);
@@ -54,7 +54,7 @@ fn carrying_out_what_would_undo_strikes_nothing() {
     let place = tempfile::tempdir().unwrap();
     let state = state(&place);
     let mut host = FakeHost::new();
-    apply(&mut host, &state, ID, &step("/a")).unwrap();
+    apply(&mut host, &state, ID, (&step("/a"), None), &[]).unwrap();
     let remove = Box::new(Action::RemoveDir("/a".into()));
     let request = Request::CarryOut {
         id: ID.into(),
@@ -74,7 +74,7 @@ fn steps_without_undo_leave_no_journal_once_commands_are_ended() {
         apply: Action::PortFree(1),
         ..step("/a")
     };
-    apply(&mut host, &state, ID, &look).unwrap();
+    apply(&mut host, &state, ID, (&look, None), &[]).unwrap();
     assert!(noted(&state).is_some());
     let mark = command_mark(ID);
     undo(&mut host, &state, ID, &Action::Stop { mark }).unwrap();
@@ -86,7 +86,7 @@ fn identifiers_that_are_paths_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let mut host = FakeHost::new();
     for id in ["", "../x", "a/b", "A", &"x".repeat(101)] {
-        assert!(apply(&mut host, &state(&place), id, &step("/a")).is_err());
+        assert!(apply(&mut host, &state(&place), id, (&step("/a"), None), &[]).is_err());
         assert!(undo(&mut host, &state(&place), id, &step("/a").apply).is_err());
     }
     assert!(host.asked.is_empty());
@@ -101,7 +101,7 @@ fn the_copy_stays_while_a_journal_does() {
     std::fs::create_dir_all(&copy).unwrap();
     std::fs::write(copy.join(MADE_FILE), "").unwrap();
     let mut host = FakeHost::new();
-    apply(&mut host, &state, ID, &step("/a")).unwrap();
+    apply(&mut host, &state, ID, (&step("/a"), None), &[]).unwrap();
     forget_copy(&state);
     assert!(copy.exists());
     undo(&mut host, &state, ID, &Action::RemoveDir("/a".into())).unwrap();

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A view of the machine for daemons with fixed paths, made by bubblewrap: its programs and settings,
+//! read only, and directories of the stack where they keep their state.
+//!
+//! Not the whole machine: a view has copies of all mounts it shows, and where the machine's own are
+//! not shared with it, what was mounted when the daemon began could not be freed before it ends.
+
+use plimsoll_core::plan::Cmd;
+
+/// What a daemon sees.
+#[derive(Debug)]
+pub(super) struct Sandbox(Vec<String>);
+
+impl Sandbox {
+    /// The programs and settings of the machine, and its devices.
+    pub(super) fn new() -> Self {
+        let mut words: Vec<String> = vec!["--cap-add".into(), "ALL".into()];
+        for dir in ["/usr", "/etc", "/lib", "/lib64", "/bin", "/sbin"] {
+            words.extend(["--ro-bind-try".into(), dir.into(), dir.into()]);
+        }
+        let rest = "--proc /proc --dev-bind /dev /dev --tmpfs /tmp";
+        words.extend(rest.split(' ').map(String::from));
+        Sandbox(words)
+    }
+
+    /// Shows a directory at `to`, which can be written.
+    pub(super) fn bind(&mut self, from: &str, to: &str) {
+        self.0.extend(["--bind", from, to].map(String::from));
+    }
+
+    /// Shows a directory at `to`, read only.
+    pub(super) fn show(&mut self, from: &str, to: &str) {
+        self.0.extend(["--ro-bind", from, to].map(String::from));
+    }
+
+    /// The command that gives the view to a program.
+    pub(super) fn around<A: Into<String>>(
+        self,
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+    ) -> Cmd {
+        let begin = ["--".to_owned(), program.to_owned()];
+        let words = self.0.into_iter().chain(begin);
+        Cmd::new("bwrap", words.chain(args.into_iter().map(Into::into)))
+    }
+}
