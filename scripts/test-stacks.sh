@@ -4,7 +4,9 @@
 #   scripts/test-stacks.sh up [STACK...]           up, checks, 5 s of varmail, of 4 KiB random
 #                                                  reads and of writes, down; a table of the seconds each took
 #   scripts/test-stacks.sh kill [-n N] [STACK...]  N times (20): `kill -9` at a random moment of
-#                                                  standing up, running or taking down, then raze
+#                                                  standing up, changing (growing, losing a node,
+#                                                  getting it back) or taking down, then raze. What
+#                                                  is done stands in LOG: the same SEED goes on there
 # What is on the machine before and after (mounts, loop devices, namespaces, interfaces, processes
 # of ours, rules of the firewall, files) must be the same every time.
 set -euo pipefail
@@ -36,7 +38,31 @@ fi
 # Short: the paths of sockets are limited.
 place=$(mktemp -d /var/tmp/plst.XXXXXX)
 export PLIMSOLL_STATE=$place/state
-trap '"$PLIMSOLL" raze >/dev/null 2>&1 || true; rm -rf --one-file-system "$place"' EXIT
+# Ends what goes on in the background: the script's part and the program it runs, not what that
+# has started.
+end() {
+  local pid child
+  for pid in "$@"; do
+    # Who would start the next command is held first.
+    kill -STOP "$pid" 2>/dev/null || continue
+    child=$(pgrep -P "$pid" || true)
+    # shellcheck disable=SC2086 # none or one
+    [ -z "$child" ] || kill -9 $child 2>/dev/null || true
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    while [ -n "$child" ] && grep -qsz "^PLIMSOLL_STATE=$place/state$" "/proc/$child/environ"; do
+      sleep 0.01
+    done
+  done
+}
+
+leave() {
+  # shellcheck disable=SC2046 # numbers
+  end $(jobs -p)
+  # What could not be undone stays known.
+  if "$PLIMSOLL" raze >/dev/null; then rm -rf --one-file-system "$place"; fi
+}
+trap leave EXIT
 
 # Everything on this machine that a stack could leave behind, one thing a line.
 look() {
@@ -113,18 +139,37 @@ stand_up() {
   printf '%-42s %8s %8s %8s  nothing left\n' "$stack" "$up" "$checks" "$down"
 }
 
+# What is done to a stack between up and down, where it can be.
+changes_of() {
+  case $1 in
+  *+*) ;;
+  raid* | 'gluster(distribute)') echo grow degrade rebuild ;;
+  gluster*) echo degrade rebuild ;;
+  esac
+}
+
+# The whole life of a stack, as short as it can be: no load, small disks.
+life() {
+  local stack=$1 verb
+  "$PLIMSOLL" stack up "$stack" --size 256M || return 1
+  for verb in $(changes_of "$stack"); do
+    if [ "$verb" = grow ]; then
+      "$PLIMSOLL" stack grow "$stack" --no-load || return 1
+    else
+      "$PLIMSOLL" stack "$verb" "$stack" || return 1
+    fi
+  done
+  "$PLIMSOLL" stack down "$stack"
+}
+
 kill_once() {
   local stack=$1 delay=$2 pid
   before
-  # Its whole life is at the mercy of the killer: up, a short run, down.
-  "$PLIMSOLL" run randread,size=16M "$stack" --for 500ms --no-verify --size "$SIZE" \
-    -o "$place/out-run" >"$place/out" 2>&1 &
+  life "$stack" >"$place/out" 2>&1 &
   pid=$!
   sleep "$delay"
-  kill -9 "$pid" 2>/dev/null || true
-  wait "$pid" 2>/dev/null || true
+  end "$pid"
   quietly "$PLIMSOLL" raze || return 1
-  rm -rf "$place/out-run"
   same "$stack killed after $delay s"
 }
 
@@ -132,8 +177,55 @@ kill_once() {
 life_of() {
   local began
   began=$(now)
-  load randread,size=16M "$1" 500ms || return 1
+  quietly life "$1" || return 1
   since "$began"
+}
+
+# The same moment for the same seed, stack and number, whatever ran before: a part of 32768.
+moment() { echo $(($(printf '%s' "$1" | cksum | cut -d' ' -f1) % 32768)); }
+
+# A line of the log: SEED, STACK, then `life SECONDS` or `kill NUMBER DELAY clean|left`.
+note() { printf '%s\t' "$seed" "$@" >>"$LOG"; echo >>"$LOG"; }
+noted() { awk -F'\t' -v seed="$seed" -v stack="$1" -v what="$2" -v n="${3:-}" '
+  $1 == seed && $2 == stack && $3 == what && (n == "" || $4 == n) { found = $4; n_found++ }
+  END { if (n_found) print found }' "$LOG"; }
+
+kill_all() {
+  local stack=$1 life delay n
+  life=$(noted "$stack" life)
+  if [ -z "$life" ]; then
+    if ! life=$(life_of "$stack"); then
+      "$PLIMSOLL" raze >/dev/null 2>&1 || true
+      failed=$((failed + 1))
+      return
+    fi
+    note "$stack" life "$life"
+  fi
+  for ((n = 1; n <= rounds; n++)); do
+    [ -z "$(noted "$stack" kill $n)" ] || continue
+    delay=$(awk -v life="$life" -v r="$(moment "$seed $stack $n")" \
+      'BEGIN { printf "%.3f", life * r / 32768 }')
+    if kill_once "$stack" "$delay"; then
+      note "$stack" kill "$n" "$delay" clean
+    else
+      note "$stack" kill "$n" "$delay" left
+      "$PLIMSOLL" raze >/dev/null 2>&1 || true
+    fi
+  done
+}
+
+table() {
+  printf '%-42s %8s %8s %14s\n' stack 'life s' killed 'nothing left'
+  awk -F'\t' -v seed="$seed" '
+    $1 != seed { next }
+    !($2 in seen) { seen[$2] = 1; order[++count] = $2 }
+    $3 == "life" { life[$2] = $4 }
+    $3 == "kill" { killed[$2]++; clean[$2] += $6 == "clean" }
+    END { for (i = 1; i <= count; i++) { s = order[i]
+      printf "%-42s %8s %8d %14d\n", s, life[s], killed[s], clean[s]
+      all += killed[s]; well += clean[s] }
+      printf "%-42s %8s %8d %14d\n", "all", "", all, well
+      exit all != well }' "$LOG"
 }
 
 failed=0
@@ -149,23 +241,15 @@ up)
   ;;
 kill)
   seed=${SEED:-$$}
-  echo "seed $seed; $rounds moments each"
-  RANDOM=$seed
-  for stack in "${STACKS[@]}"; do
-    if ! life=$(life_of "$stack"); then
-      failed=$((failed + 1))
-      continue
-    fi
-    clean=0
-    for ((n = 0; n < rounds; n++)); do
-      delay=$(awk -v life="$life" -v r=$RANDOM 'BEGIN { printf "%.3f", life * r / 32768 }')
-      if kill_once "$stack" "$delay"; then clean=$((clean + 1)); else failed=$((failed + 1)); fi
-    done
-    printf '%-42s life %5s s, killed %d times, nothing left %d times\n' "$stack" "$life" "$rounds" "$clean"
-  done
+  LOG=${LOG:-$PWD/target/kill-stacks.log}
+  mkdir -p "$(dirname "$LOG")"
+  touch "$LOG"
+  echo "$rounds moments each; to go on after a break: SEED=$seed LOG=$LOG $0 kill -n $rounds"
+  for stack in "${STACKS[@]}"; do kill_all "$stack"; done
+  table || failed=$((failed + 1))
   ;;
 *)
-  sed -n '3,9p' "$0" >&2
+  sed -n '3,11p' "$0" >&2
   exit 2
   ;;
 esac
