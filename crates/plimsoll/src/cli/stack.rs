@@ -3,9 +3,11 @@
 
 mod check;
 mod list;
+mod load;
 
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
+use load::{Load, Seen};
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
 use plimsoll_lab::host::Hosts;
@@ -79,6 +81,9 @@ struct Grow {
     /// Where a stack stands on machines of a file: the file that names one more of them.
     #[arg(long, value_name = "FILE.toml")]
     on: Option<PathBuf>,
+    /// Do not load the stack before, while and after it grows: it takes ten seconds more.
+    #[arg(long)]
+    no_load: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -172,12 +177,19 @@ pub(super) fn main(args: &Args) -> Outcome {
         Verb::Down(down) => lower(down, &state),
         Verb::Grow(args) => {
             let more = args.on.as_deref().map(super::inventory::read).transpose()?;
-            change(&args.change, stacks::Verb::Grow, more.as_ref(), &state)
+            let load =
+                (!args.no_load && !args.change.dry_run).then(|| mount_of(&args.change, &state));
+            let how = How {
+                verb: stacks::Verb::Grow,
+                more: more.as_ref(),
+                load: load.flatten(),
+            };
+            change(&args.change, &how, &state)
         }
-        Verb::Degrade(args) => change(args, stacks::Verb::Degrade, None, &state),
-        Verb::Rebuild(args) => change(args, stacks::Verb::Rebuild, None, &state),
-        Verb::Scrub(args) => change(args, stacks::Verb::Scrub, None, &state),
-        Verb::Snapshot(args) => change(args, stacks::Verb::Snapshot, None, &state),
+        Verb::Degrade(args) => change(args, &How::plain(stacks::Verb::Degrade), &state),
+        Verb::Rebuild(args) => change(args, &How::plain(stacks::Verb::Rebuild), &state),
+        Verb::Scrub(args) => change(args, &How::plain(stacks::Verb::Scrub), &state),
+        Verb::Snapshot(args) => change(args, &How::plain(stacks::Verb::Snapshot), &state),
     }
 }
 
@@ -269,14 +281,37 @@ fn steps_of(name: &str, plan: &Plan) -> String {
     text
 }
 
-fn change(
-    args: &Change,
+/// How a stack is changed.
+struct How<'a> {
     verb: stacks::Verb,
-    more: Option<&Inventory>,
-    state: &StateDir,
-) -> Outcome {
+    /// Where more machines are named.
+    more: Option<&'a Inventory>,
+    /// The directory to load meanwhile.
+    load: Option<PathBuf>,
+}
+
+impl How<'_> {
+    fn plain(verb: stacks::Verb) -> Self {
+        How {
+            verb,
+            more: None,
+            load: None,
+        }
+    }
+}
+
+/// Where a stack that is up is mounted; a change says itself why one that is not cannot be changed.
+fn mount_of(args: &Change, state: &StateDir) -> Option<PathBuf> {
+    let choice = Choice::parse(&args.name).ok()?;
+    let record = stacks::manage::record(&choice.parts.to_string(), state).ok()?;
+    let made = record.made.filter(|made| made.address.is_none())?;
+    Some(made.mount_dir.into())
+}
+
+fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
     let choice = Choice::parse(&args.name).map_err(Failure::usage)?;
     let name = choice.parts.to_string();
+    let (verb, more) = (how.verb, how.more);
     let mut hosts = super::nodes();
     let failed = || doing(Code::Failed, format!("{verb} the stack {name}"));
     if args.dry_run {
@@ -291,16 +326,35 @@ fn change(
     }
     // Ctrl-C does not stop half way: a step that was begun has to be finished or undone.
     let _stop = super::stop_flag()?;
-    let mut said = |moment: stacks::Moment<'_>| {
-        if let (stacks::Moment::Step(step), false) = (moment, args.json) {
-            super::say(&step.why);
+    let mut load = None;
+    let mut watch = |moment: stacks::Moment<'_>| match moment {
+        stacks::Moment::Begins { .. } => {
+            load = how.load.as_ref().map(|mount| Load::begin(mount, state));
+            if let Some(Ok(load)) = &load {
+                load.changing();
+            }
         }
+        stacks::Moment::Step(step) if !args.json => super::say(&step.why),
+        stacks::Moment::Step(_) | stacks::Moment::Done => {}
     };
-    let made = stacks::change(&name, verb, more, state, &mut hosts, &mut said).map_err(failed())?;
+    let changed = stacks::change(&name, verb, more, state, &mut hosts, &mut watch);
+    let seen = load.map(|load| match load {
+        Ok(load) => load.end(changed.is_ok()),
+        Err(why) => Seen::nothing(why),
+    });
+    let made = changed.map_err(failed())?;
     if args.json {
-        super::print_json(&serde_json::json!({ "name": name, "verb": verb.name(), "made": made }));
+        super::print_json(
+            &serde_json::json!({ "name": name, "verb": verb.name(), "made": made,
+            "load": seen.as_ref().map(Seen::json) }),
+        );
     } else {
         super::print(&format!("{name}: {verb} is done\n  {}", made.description));
+        let lines = seen.iter().flat_map(Seen::lines);
+        lines.for_each(|line| super::print(&line));
+    }
+    for trouble in seen.iter().flat_map(|seen| &seen.trouble) {
+        super::say(&format!("the load: {trouble}"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a stack carries before, while and after it is changed: a load of this machine that goes on
+//! through all three, and its throughput second by second.
+
+use crate::campaign::problems;
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::{Action, Plan};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::blocks::{Extent, Group, Turn, TurnKind};
+use plimsoll_core::workload::{Blocks, Workload};
+use plimsoll_engine::{EngineChoice, Place, Prepared, RunOptions};
+use plimsoll_lab::facts;
+use plimsoll_lab::host::{Clock, Nodes, Owner, SystemClock};
+use plimsoll_lab::journal::{Header, Journal, Kind, StateDir};
+use plimsoll_lab::raise::{Standing, raise, raze};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long it is measured before and after.
+const AROUND: Duration = Duration::from_secs(5);
+
+/// The file, its blocks, and how many are in flight.
+const FILE_BYTES: u64 = 32 << 20;
+const BLOCK_BYTES: u32 = 64 << 10;
+const DEPTH: u32 = 4;
+
+/// The parts of the load, in order.
+const PARTS: [&str; 3] = ["before", "during", "after"];
+
+/// Bytes per second, one for each whole second that lies in one part.
+type Rates = [Vec<f64>; PARTS.len()];
+
+/// A load that goes on.
+#[derive(Debug)]
+pub(super) struct Load {
+    part: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
+    rates: Arc<Mutex<Rates>>,
+    worker: JoinHandle<Result<(), String>>,
+    directory: Standing,
+    nodes: Nodes,
+}
+
+/// What a load saw.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    rates: Rates,
+    /// What went wrong with it, or is left of it.
+    pub(super) trouble: Vec<String>,
+}
+
+impl Load {
+    /// Begins to load what is mounted at `mount`, and measures for a while.
+    pub(super) fn begin(mount: &Path, state: &StateDir) -> Result<Load, String> {
+        let (directory, path, nodes) = make_directory(mount, state)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (part, rates) = (Arc::default(), Arc::default());
+        let prepared = match prepare(&path, &stop) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let mut nodes = nodes;
+                let left = problems(&raze(directory.journal, &mut nodes));
+                return Err([vec![error], left].concat().join("; "));
+            }
+        };
+        let worker = start(prepared, &part, &stop, &rates);
+        SystemClock::new().pause(AROUND);
+        Ok(Load {
+            part,
+            stop,
+            rates,
+            worker,
+            directory,
+            nodes,
+        })
+    }
+
+    /// From now on it is during the change.
+    pub(super) fn changing(&self) {
+        self.part.store(1, Ordering::Relaxed);
+    }
+
+    /// Ends the load; when the change was made, after measuring for a while more.
+    pub(super) fn end(mut self, is_changed: bool) -> Seen {
+        if is_changed {
+            self.part.store(2, Ordering::Relaxed);
+            SystemClock::new().pause(AROUND);
+        }
+        self.stop.store(true, Ordering::Relaxed);
+        let mut trouble = match self.worker.join() {
+            Ok(Ok(())) => Vec::new(),
+            Ok(Err(error)) => vec![error],
+            Err(_) => vec!["the load ended with a fault of this program".into()],
+        };
+        trouble.extend(problems(&raze(self.directory.journal, &mut self.nodes)));
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        Seen {
+            rates: std::mem::take(&mut rates),
+            trouble,
+        }
+    }
+}
+
+impl Seen {
+    /// A load that did not come about.
+    pub(super) fn nothing(why: String) -> Seen {
+        Seen {
+            trouble: vec![why],
+            ..Seen::default()
+        }
+    }
+
+    /// What is said of it, line by line.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "throughput of a load from here (half reads, half writes of {} KiB, {DEPTH} at once):",
+            BLOCK_BYTES >> 10
+        )];
+        for (part, rates) in PARTS.iter().zip(&self.rates) {
+            lines.push(match summary(rates) {
+                Some([mean, least, most]) => format!(
+                    "  {part:<7} {}, from {} to {} in {} seconds",
+                    units::throughput(mean),
+                    units::throughput(least),
+                    units::throughput(most),
+                    rates.len()
+                ),
+                None => format!("  {part:<7} no whole second"),
+            });
+        }
+        lines
+    }
+
+    /// The same for programs.
+    pub(super) fn json(&self) -> serde_json::Value {
+        let part = |(part, rates): (&&str, &Vec<f64>)| serde_json::json!({ "part": part, "bytes_per_s": rates });
+        PARTS.iter().zip(&self.rates).map(part).collect()
+    }
+}
+
+/// Mean, least and most.
+fn summary(rates: &[f64]) -> Option<[f64; 3]> {
+    if rates.is_empty() {
+        return None;
+    }
+    let count = f64::from(u32::try_from(rates.len()).unwrap_or(u32::MAX));
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    Some([rates.iter().sum::<f64>() / count, least, most])
+}
+
+/// A directory of ours in the mount, with a journal of its own: that of the stack is in use.
+fn make_directory(mount: &Path, state: &StateDir) -> Result<(Standing, PathBuf, Nodes), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let id = format!("load-{}", std::process::id());
+    let path = mount.join(format!("plimsoll-{id}"));
+    let name = path.display().to_string();
+    let header = Header {
+        format: FormatVersion::JOURNAL,
+        id: id.clone(),
+        kind: Kind::Run(id),
+        owner: Owner::this(),
+        began_at: jiff::Timestamp::now().to_string(),
+        mount_dir: None,
+        ask: None,
+    };
+    let journal = Journal::create(state, header).map_err(|e| text(&e))?;
+    let mut plan = Plan::default();
+    let remove = Some(Action::RemoveDir(name.clone()));
+    plan.step("make a directory", Action::MakeDir(name), remove);
+    let mut nodes = crate::cli::nodes();
+    let standing = raise(&plan, None, &mut nodes, journal).map_err(|e| text(&e))?;
+    Ok((standing, path, nodes))
+}
+
+fn prepare(path: &Path, stop: &AtomicBool) -> Result<Prepared, String> {
+    let found = facts::target(path).map_err(|error| error.to_string())?;
+    let group = Group {
+        depth: DEPTH,
+        extent: Extent {
+            bytes: FILE_BYTES,
+            ..Extent::default()
+        },
+        mix: vec![
+            Turn::of(TurnKind::Read, BLOCK_BYTES),
+            Turn::of(TurnKind::Write, BLOCK_BYTES),
+        ],
+        direct: found.direct_align_bytes > 0,
+        ..Group::default()
+    };
+    let workload = Workload::Blocks(Blocks {
+        name: "load".into(),
+        groups: vec![group],
+    });
+    let place = Place::Directory {
+        path,
+        direct_align: found.direct_align_bytes,
+    };
+    let (seed, choice) = (Seed(1), EngineChoice::default());
+    plimsoll_engine::prepare(place, &workload, None, seed, choice, stop)
+        .map_err(|error| error.to_string())
+}
+
+fn start(
+    mut prepared: Prepared,
+    part: &Arc<AtomicUsize>,
+    stop: &Arc<AtomicBool>,
+    rates: &Arc<Mutex<Rates>>,
+) -> JoinHandle<Result<(), String>> {
+    let (part, stop, rates) = (Arc::clone(part), Arc::clone(stop), Arc::clone(rates));
+    std::thread::spawn(move || {
+        let options = RunOptions {
+            // Ended by the flag.
+            length: Nanos(u64::from(u32::MAX) * Nanos::SECOND.0),
+            ..RunOptions::default()
+        };
+        let mut last = part.load(Ordering::Relaxed);
+        prepared
+            .run(&options, &stop, &mut |interval| {
+                let now = part.load(Ordering::Relaxed);
+                let seconds = interval.length.as_secs_f64();
+                // One that lies in two parts belongs to neither; the rest of one is no second.
+                if now == last && seconds > 0.9 {
+                    let rate = (interval.stats.bytes() as f64) / seconds;
+                    rates.lock().unwrap_or_else(PoisonError::into_inner)[now].push(rate);
+                }
+                last = now;
+            })
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_without_a_whole_second_says_so() {
+        let seen = Seen {
+            rates: [vec![2e6, 4e6], vec![], vec![1e6]],
+            ..Seen::default()
+        };
+        let lines = seen.lines();
+        let [mean, least, most] = [3e6, 2e6, 4e6].map(units::throughput);
+        let expect = format!("{mean}, from {least} to {most} in 2 seconds");
+        assert!(lines[1].ends_with(&expect), "{lines:?}");
+        assert!(lines[2].contains("no whole second"), "{lines:?}");
+    }
+}
