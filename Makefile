@@ -5,10 +5,11 @@ SHELL := /bin/bash
 .PHONY: demo test test-stacks build
 
 # Static: it is copied to other machines as it is (docs/stacks/inventory.md). The flags are for the
-# program alone: macros of the compiler cannot be static.
+# program alone: macros of the compiler cannot be static. Names of functions stay for back-traces, and a
+# panic says its line without them; the rest of what debuggers read would be copied with it.
 build:
 	cargo rustc --release --locked --package plimsoll --bin plimsoll -- \
-	  -C target-feature=+crt-static -C link-arg=-Wl,--build-id
+	  -C target-feature=+crt-static -C link-arg=-Wl,--build-id -C strip=debuginfo
 
 demo:
 	scripts/setup.sh demo

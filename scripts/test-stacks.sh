@@ -91,7 +91,7 @@ same() {
   # What others do on this machine in their own directories is not ours.
   if ! diff "$place/look.before" "$place/look.after" >"$place/look.diff"; then
     local ours
-    ours=$(grep -E "plimsoll|plst|$place|^[<>] (loop|process|rule)" "$place/look.diff" || true)
+    ours=$(grep -E "$place|^[<>] (process|rule)|(netns|net)/plimsoll" "$place/look.diff" || true)
     if [ -n "$ours" ]; then
       echo "test-stacks: $1 left this behind:" >&2
       echo "$ours" >&2

@@ -54,15 +54,15 @@ fn twins(which: &str, root: &Path) -> Result<Vec<Twin>, String> {
             let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
             files.retain(|file| file.extension().is_some_and(|e| e == "fio"));
             files.sort();
-            files.into_iter().map(fio_twin).collect()
+            files.iter().map(|file| fio_twin(file)).collect()
         }
         other => Err(format!("no twins called '{other}'; there are: bonnie, fio")),
     }
 }
 
 /// Both run as long as the job file says.
-fn fio_twin(file: PathBuf) -> Result<Twin, String> {
-    let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+fn fio_twin(file: &Path) -> Result<Twin, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let runtime = text.lines().find_map(|line| line.strip_prefix("runtime="));
     let runtime = runtime.ok_or_else(|| format!("{}: it has no runtime", file.display()))?;
     Ok(Twin {

@@ -107,16 +107,7 @@ impl FakeHost {
             Action::Run(cmd) | Action::RunIf { run: cmd, .. } => return run(state, cmd),
             Action::Start {
                 cmd, mark, ready, ..
-            } => {
-                state.marks.insert(mark.clone());
-                // nbdfuse mounts a file; of the others their readiness tells.
-                if let ("nbdfuse", Some(Arg::Text(path))) = (&*cmd.program, cmd.args.first()) {
-                    state.mounts.insert(path.clone(), Vec::new());
-                }
-                if let Ready::Mounted(path) = ready {
-                    state.mounts.insert(path.clone(), Vec::new());
-                }
-            }
+            } => start(state, (cmd, mark), ready),
             Action::Stop { mark } => {
                 state.marks.remove(mark);
             }
@@ -175,6 +166,17 @@ impl FakeHost {
             }
         }
         Ok(())
+    }
+}
+
+fn start(state: &mut FakeState, (cmd, mark): (&Cmd, &str), ready: &Ready) {
+    state.marks.insert(mark.into());
+    // nbdfuse mounts a file; of the others their readiness tells.
+    if let ("nbdfuse", Some(Arg::Text(path))) = (&*cmd.program, cmd.args.first()) {
+        state.mounts.insert(path.clone(), Vec::new());
+    }
+    if let Ready::Mounted(path) = ready {
+        state.mounts.insert(path.clone(), Vec::new());
     }
 }
 

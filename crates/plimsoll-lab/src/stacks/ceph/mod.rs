@@ -196,6 +196,7 @@ fn proofs(order: &Order<'_>, cluster: &Cluster<'_>) -> Vec<Proof> {
     if !is_rbd(order.settings()) {
         proofs.push(Proof::SecondClient {
             path: client::second_dir(order),
+            synced: false,
         });
     }
     proofs

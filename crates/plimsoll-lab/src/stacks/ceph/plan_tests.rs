@@ -34,7 +34,7 @@ fn a_daemon_goes_and_comes_back_and_all_is_undone() {
     let mut host = FakeHost::new();
     let choice = Choice::parse("ceph").unwrap();
     up(&choice, &Options::new("/base".into()), &state, &mut host).unwrap();
-    let mut change = |verb| change("ceph", verb, &state, &mut host, &mut |_| {});
+    let mut change = |verb| change("ceph", verb, None, &state, &mut host, &mut |_| {});
     let text = change(Verb::Rebuild).unwrap_err().to_string();
     assert!(text.contains("all are there"), "{text}");
     change(Verb::Degrade).unwrap();

@@ -93,13 +93,13 @@ fn changes_follow_each_other_and_all_is_undone() {
     for verb in [Verb::Scrub, Verb::Degrade, Verb::Rebuild] {
         writeln!(text, "\n{verb}").unwrap();
         let from = record().entries.len();
-        change("raid1", verb, &state, &mut host, &mut |_| {}).unwrap();
+        change("raid1", verb, None, &state, &mut host, &mut |_| {}).unwrap();
         for entry in &record().entries[from..] {
             writeln!(text, "  {}\n    {}", entry.step.why, entry.step.apply).unwrap();
         }
     }
     for verb in [Verb::Grow, Verb::Snapshot, Verb::Rebuild] {
-        change("raid1", verb, &state, &mut host, &mut |_| {}).unwrap_err();
+        change("raid1", verb, None, &state, &mut host, &mut |_| {}).unwrap_err();
     }
     let text = text.replace(&record().header.id, "example-1");
     snapshot::check_text(&text, "raid", "changes_md.txt");
