@@ -49,9 +49,9 @@ fn check(stack: &str) {
     let bad: Vec<&Proved> = proved.iter().filter(is_bad).collect();
     assert!(bad.is_empty(), "{bad:#?}");
     let name = up.name.clone();
-    change(&name, Verb::Degrade, &state, &mut hosts, &mut |_| {}).unwrap();
+    change(&name, Verb::Degrade, None, &state, &mut hosts, &mut |_| {}).unwrap();
     fs::write(dir.join("file"), "written while it was gone").unwrap();
-    change(&name, Verb::Rebuild, &state, &mut hosts, &mut |_| {}).unwrap();
+    change(&name, Verb::Rebuild, None, &state, &mut hosts, &mut |_| {}).unwrap();
     assert_eq!(
         fs::read_to_string(dir.join("file")).unwrap(),
         "written while it was gone"
