@@ -8,6 +8,7 @@
 
 pub mod ceph;
 pub mod change;
+pub mod client;
 pub mod crypt;
 pub mod gluster;
 mod inventory;
@@ -29,6 +30,7 @@ mod spec;
 pub mod tenant;
 
 pub use change::{ChangeError, Moment, change};
+pub use client::ClientPlace;
 pub use inventory::{Inventory, Machine};
 pub use manage::{DownError, Status, Up, UpError, down, hold, status, up};
 pub use needs::Needs;
@@ -271,6 +273,20 @@ pub trait Stack: fmt::Debug + Sync {
     /// # Errors
     /// When the settings and the machines do not allow it.
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet>;
+
+    /// What must be on a machine that becomes one more client; `None` where only one machine can be.
+    fn client_needs(&self, _choice: &Choice) -> Option<Needs> {
+        None
+    }
+
+    /// The steps that make one more client of it while it is up, on another machine, and where it
+    /// is measured there. What one client writes the others see.
+    ///
+    /// # Errors
+    /// When it can have one only, or the machine does not allow it.
+    fn client(&self, _order: &Order<'_>, _place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+        Err(Unmet(vec![format!("{} has one client only", self.name())]))
+    }
 
     /// The steps of a change of it while it is up, and what it is made of afterwards. `record` is
     /// its journal so far: what it made, its nodes, the changes before. Where the stack grows, the

@@ -47,6 +47,13 @@ impl Mount {
         }
     }
 
+    /// The same below another directory, of the machine it is made on.
+    pub(super) fn below(mut self, dir: &str) -> Self {
+        self.log = format!("{dir}/mnt.log");
+        self.dir = format!("{dir}/mnt");
+        self
+    }
+
     /// The same with one more option.
     pub(super) fn option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());

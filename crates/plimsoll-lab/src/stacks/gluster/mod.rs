@@ -7,7 +7,7 @@
 use plimsoll_core::plan::{Action, HERE, Made, Plan, Proof};
 use plimsoll_core::settings::{Setting, Unit};
 
-use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node};
+use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node};
 use crate::journal::Record;
 use client::Mount;
 use cluster::Cluster;
@@ -201,6 +201,26 @@ impl Stack for Gluster {
         let plan = change::plan(verb, order, &cluster, record)?;
         // What it is made of afterwards is what it would be made of now.
         let (_, made) = self.plan(order)?;
+        Ok((plan, made))
+    }
+
+    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+        Some(self.needs(choice))
+    }
+
+    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+        let cluster = Cluster::of(order)?;
+        let mount = Mount::new(order, &cluster, "mnt", "data").below(place.dir);
+        let mut plan = Plan::default();
+        mount.add_to(&mut plan, "mount the volume");
+        for step in &mut plan.steps {
+            step.node.clone_from(&place.node.name);
+        }
+        let made = Made {
+            file_system: client::FILE_SYSTEM.into(),
+            mount_dir: mount.dir,
+            ..Made::default()
+        };
         Ok((plan, made))
     }
 

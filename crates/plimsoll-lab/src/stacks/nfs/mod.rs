@@ -4,11 +4,11 @@
 //! Where the kernel has an NFS client it mounts the export. Elsewhere the export is measured by its
 //! address: plimsoll speaks NFS itself. Manual: `nfs.md`.
 
-use plimsoll_core::plan::{Action, Cmd, Made, Node, Plan, Proof, Ready, Server};
+use plimsoll_core::plan::{Action, Cmd, HERE, Made, Node, Plan, Proof, Ready, Server};
 use plimsoll_core::settings::{Setting, Unit};
 
 use super::sandbox::Sandbox;
-use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, node};
+use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
 
 /// The port of NFS, and one for the mount protocol that clients know without asking for it.
 const NFS_PORT: u16 = 2049;
@@ -138,8 +138,36 @@ impl Stack for Nfs {
                     node: server.name.clone(),
                     dir: layout.exported(),
                 }];
-                layout.add_mount(&mut plan, version, &mut made);
+                let dir = order.dir();
+                if !server.reach.is_this_machine() {
+                    node::add_dir(&mut plan, &dir);
+                }
+                let at = format!("{dir}/mnt");
+                layout.add_mount(&mut plan, (HERE, at), version, &mut made);
                 made.description = format!("{}; the kernel is the client", self.about());
+            }
+        }
+        Ok((plan, made))
+    }
+
+    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+        Some(self.needs(choice))
+    }
+
+    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+        let server = &order.site.servers[0];
+        let layout = Layout {
+            order,
+            server,
+            dir: &order.dir(),
+        };
+        let (mut plan, mut made) = (Plan::default(), Made::default());
+        match client(order, server)? {
+            Client::Own => made.address = Some(layout.address()),
+            Client::Kernel => {
+                let at = format!("{}/mnt", place.dir);
+                let version = order.settings().text("version");
+                layout.add_mount(&mut plan, (&place.node.name, at), version, &mut made);
             }
         }
         Ok((plan, made))
@@ -315,13 +343,15 @@ impl Layout<'_> {
         mark
     }
 
-    fn add_mount(&self, plan: &mut Plan, version: &str, made: &mut Made) {
-        let dir = self.order.dir();
-        if !self.server.reach.is_this_machine() {
-            node::add_dir(plan, &dir);
-        }
-        let at = format!("{dir}/mnt");
-        plan.step(
+    fn add_mount(
+        &self,
+        plan: &mut Plan,
+        (node, at): (&str, String),
+        version: &str,
+        made: &mut Made,
+    ) {
+        plan.step_on(
+            node,
             "make the mount point",
             Action::MakeDir(at.clone()),
             Some(Action::RemoveDir(at.clone())),
@@ -340,7 +370,8 @@ impl Layout<'_> {
         );
         let source = format!("{}:{EXPORT}", self.server.address);
         let mount = Cmd::new("mount", ["-t", "nfs", "-o", &options, &source, &at]);
-        plan.step(
+        plan.step_on(
+            node,
             "mount the export",
             Action::Run(mount),
             Some(Action::Unmount(at.clone())),
@@ -350,7 +381,7 @@ impl Layout<'_> {
             path: at.clone(),
             file_system: file_system.into(),
         };
-        plan.step("see the export mounted", is_mounted, None);
+        plan.step_on(node, "see the export mounted", is_mounted, None);
         made.mount_dir = at;
         made.file_system = file_system.into();
     }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! More clients of a stack that is up: on other machines, for as long as a run lasts.
+//!
+//! Their steps stand in the journal of the run, not in that of the stack, and are undone with it.
+
+use plimsoll_core::plan::{Made, Node, Plan};
+
+use super::manage::{kernel_has_nfs, record};
+use super::{Choice, Order, Unmet};
+use crate::host::Host;
+use crate::journal::StateDir;
+
+/// Where a client is made.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientPlace<'a> {
+    /// The machine.
+    pub node: &'a Node,
+    /// A directory on it that is made before, and removed after.
+    pub dir: &'a str,
+}
+
+/// Whether a stack can have clients on other machines.
+///
+/// # Errors
+/// When it cannot, with what can.
+pub fn check(choice: &Choice) -> Result<(), Unmet> {
+    let refuse = |why: &str| {
+        Err(Unmet(vec![format!(
+            "load '{}' from nodes: {why}; leave out --from, or choose one of {}",
+            choice.parts,
+            shared().join(", ")
+        )]))
+    };
+    if let Some(part) = choice.parts.layers.first() {
+        return refuse(&format!("the layer {} is made for one client", part.name));
+    }
+    if choice.stack.client_needs(choice).is_none() {
+        return refuse("only one machine can have its disk mounted");
+    }
+    Ok(())
+}
+
+/// The stacks that several machines can use at the same time.
+fn shared() -> Vec<&'static str> {
+    let all = super::ALL.iter().filter(|stack| {
+        let choice = Choice::parse(stack.name());
+        choice.is_ok_and(|choice| stack.client_needs(&choice).is_some())
+    });
+    all.map(|stack| stack.name()).collect()
+}
+
+/// The steps that make one more client of a stack that is up, and where it is measured there. `id`
+/// is that of the journal the steps will stand in.
+///
+/// # Errors
+/// When the stack is not up, or the machine lacks something.
+pub fn plan(
+    choice: &Choice,
+    state: &StateDir,
+    (host, node, dir): (&dyn Host, &Node, &str),
+    id: &str,
+) -> Result<(Plan, Made), Unmet> {
+    check(choice)?;
+    let needs = choice.stack.client_needs(choice).unwrap_or_default();
+    needs.check(host)?;
+    let said = |error: &dyn std::fmt::Display| Unmet(vec![error.to_string()]);
+    let record = record(&choice.parts.to_string(), state).map_err(|error| said(&error))?;
+    let Some(ask) = &record.header.ask else {
+        return Err(said(&"its journal does not say where it stands"));
+    };
+    let order = Order {
+        id,
+        choice,
+        size_bytes: ask.size_bytes,
+        site: &ask.site,
+        kernel_has_nfs: kernel_has_nfs(host),
+        // Clients have no md of a stack.
+        kernel_has_md: false,
+    };
+    choice.stack.client(&order, ClientPlace { node, dir })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::snapshot;
+    use plimsoll_core::plan::{Action, Reach};
+
+    /// The client of a stack on a node, as text.
+    fn client_of(text: &str, kernel_has_nfs: bool) -> (Plan, Made) {
+        let planned = snapshot::planned(text);
+        let choice = Choice::parse(text).unwrap();
+        let node = Node {
+            name: "n9".into(),
+            reach: Reach::Agent(vec!["env".into()]),
+            ..planned.ask.site.client.clone()
+        };
+        let order = Order {
+            id: "run-1",
+            choice: &choice,
+            size_bytes: planned.ask.size_bytes,
+            site: &planned.ask.site,
+            kernel_has_nfs,
+            kernel_has_md: false,
+        };
+        let place = ClientPlace {
+            node: &node,
+            dir: "/srv/load",
+        };
+        choice.stack.client(&order, place).unwrap()
+    }
+
+    #[test]
+    fn a_client_is_made_on_its_node_alone_and_can_be_undone() {
+        for (text, file_system) in [("nfs", "nfs"), ("gluster", "fuse.glusterfs")] {
+            let (plan, made) = client_of(text, true);
+            assert_eq!(made.mount_dir, "/srv/load/mnt");
+            assert_eq!(made.file_system, file_system);
+            assert!(plan.steps.iter().all(|step| step.node == "n9"), "{plan:?}");
+            let shown = format!("{plan:?}");
+            assert!(!shown.contains("/var/lib/plimsoll"), "{shown}");
+            let unmount = Some(Action::Unmount(made.mount_dir.clone()));
+            assert!(plan.steps.iter().any(|step| step.undo == unmount));
+            let looks = |step: &plimsoll_core::plan::Step| {
+                matches!(&step.apply, Action::MountIs { file_system: found, .. }
+                    if found == file_system)
+            };
+            assert!(plan.steps.iter().any(looks), "the right mount is seen");
+        }
+    }
+
+    #[test]
+    fn a_node_whose_kernel_cannot_mount_speaks_with_the_server_itself() {
+        let (plan, made) = client_of("nfs", false);
+        assert!(plan.steps.is_empty());
+        assert!(made.address.unwrap().starts_with("nfs://10.92."));
+    }
+
+    #[test]
+    fn a_disk_that_one_machine_mounts_is_refused_by_name() {
+        for (text, expect) in [
+            ("raid1", "only one machine"),
+            ("nbd", "only one machine"),
+            ("gluster+crypt", "the layer crypt"),
+        ] {
+            let error = check(&Choice::parse(text).unwrap())
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(expect), "{error}");
+            assert!(error.contains("nfs, gluster"), "{error}");
+        }
+        for text in ["nfs", "gluster(distribute,nodes=1)"] {
+            check(&Choice::parse(text).unwrap()).unwrap();
+        }
+    }
+}
