@@ -37,6 +37,7 @@ fn manifest() -> Manifest {
         entries: Vec::new(),
         blocks: 1,
         ladder: Vec::new(),
+        load_nodes: Vec::new(),
     }
 }
 
@@ -85,6 +86,7 @@ fn events() -> Vec<RunEvent> {
         failed: None,
         data_check: None,
         servers: Vec::new(),
+        nodes: Vec::new(),
         generator: Generator::default(),
         fidelity: Vec::new(),
         interrupted: false,

@@ -8,6 +8,7 @@ use crate::comparison::{Comparison, Metric, Policy};
 use crate::data_check::DataCheckResult;
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
+use crate::load::{LoadNode, Lost, NodeResult};
 use crate::model::Fidelity;
 use crate::num::ratio;
 use crate::op::{Alike, Kind, Sample};
@@ -186,6 +187,22 @@ pub struct Generator {
 }
 
 impl Generator {
+    /// Adds another's account.
+    pub fn add(&mut self, other: &Generator) {
+        self.user_cpu_ns += other.user_cpu_ns;
+        self.system_cpu_ns += other.system_cpu_ns;
+        self.not_submitted += other.not_submitted;
+        self.outside_ns += other.outside_ns;
+        self.pacing_ns += other.pacing_ns;
+        self.ops += other.ops;
+        if !self.engine.split(" / ").any(|known| known == other.engine) {
+            if !self.engine.is_empty() {
+                self.engine.push_str(" / ");
+            }
+            self.engine.push_str(&other.engine);
+        }
+    }
+
     /// Nanoseconds of generator per operation, waiting and pacing left out; 0 without operations.
     #[must_use]
     pub fn outside_per_op_ns(&self) -> f64 {
@@ -264,6 +281,10 @@ pub struct TrialResult {
     /// What the servers of the system used, where they could be watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerUse>,
+    /// The account of each machine, where the load came from others than this one; all the rest is
+    /// of them together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeResult>,
 }
 
 /// What one server used during a trial, looked at once a second.
@@ -296,6 +317,13 @@ impl TrialResult {
     pub fn bad_data(&self) -> Option<&DataCheckResult> {
         let check = self.data_check.as_ref();
         check.filter(|check| check.bad.total() > 0)
+    }
+
+    /// The first machine that was lost, with when and how.
+    #[must_use]
+    pub fn lost_node(&self) -> Option<(&str, &Lost)> {
+        let mut nodes = self.nodes.iter();
+        nodes.find_map(|node| Some((&*node.node, node.lost.as_ref()?)))
     }
 
     /// Whether it says something of the system: it came to its end, nothing failed (failing is
@@ -386,6 +414,9 @@ pub struct Manifest {
     /// empty unless the run climbs a ladder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<String>,
+    /// The machines that the load comes from; empty when it is this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_nodes: Vec<LoadNode>,
 }
 
 /// Something a reader of the results should know.

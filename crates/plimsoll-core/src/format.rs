@@ -18,11 +18,11 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 3 };
+    pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 4 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 1, minor: 1 };
     /// Journals of changes made to a machine.
-    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 2 };
+    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 3 };
 
     /// Whether a program that writes `self` may read `found`.
     #[must_use]

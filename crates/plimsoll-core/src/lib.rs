@@ -10,6 +10,7 @@ pub mod data_check;
 pub mod event;
 pub mod format;
 pub mod histogram;
+pub mod load;
 pub mod model;
 pub mod nearest;
 pub mod num;

@@ -84,7 +84,7 @@ impl Act<'_> {
         let roles = self.roles();
         let workers = saturating_u32(roles.len() as u64);
         let shared = Shared {
-            gate: Gate::new(workers),
+            gate: Gate::new(workers, self.options.start_at),
             halt: AtomicBool::new(false),
         };
         let (sender, reports) = sync_channel(REPORTS_MAX * roles.len());
@@ -119,7 +119,11 @@ impl Act<'_> {
             joined.collect()
         });
         let ended = first_error(results)?;
-        Ok(controller.outcome(ended, stop.load(Ordering::Relaxed)))
+        let outcome = controller.outcome(ended, stop.load(Ordering::Relaxed));
+        Ok(Outcome {
+            began_at: shared.gate.started_at(),
+            ..outcome
+        })
     }
 
     fn desk(

@@ -3,7 +3,9 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::sys::clock::HostClock;
+use plimsoll_core::units::Nanos;
+
+use crate::sys::clock::{self, HostClock};
 
 /// A barrier that one failure opens for all.
 #[derive(Debug)]
@@ -11,7 +13,17 @@ pub(crate) struct Gate {
     workers: u32,
     state: Mutex<State>,
     changed: Condvar,
-    origin: OnceLock<HostClock>,
+    /// When the clock is to start, on the machine's clock; at once when that is past.
+    start_at: Nanos,
+    origin: OnceLock<Origin>,
+}
+
+/// The start of a run.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    clock: HostClock,
+    /// On the machine's clock.
+    at: Nanos,
 }
 
 #[derive(Debug, Default)]
@@ -21,12 +33,14 @@ struct State {
 }
 
 impl Gate {
-    /// A gate for so many workers.
-    pub(crate) fn new(workers: u32) -> Self {
+    /// A gate for so many workers, that opens at `start_at` on the machine's clock, or as soon as
+    /// all are there if that is later.
+    pub(crate) fn new(workers: u32, start_at: Nanos) -> Self {
         Gate {
             workers,
             state: Mutex::default(),
             changed: Condvar::new(),
+            start_at,
             origin: OnceLock::new(),
         }
     }
@@ -43,7 +57,13 @@ impl Gate {
         }
         let failed = state.failed;
         drop(state);
-        (!failed).then(|| *self.origin.get_or_init(HostClock::start))
+        // The first one waits for the start; the others wait for the first one.
+        let origin = || {
+            let at = clock::wait_until(self.start_at);
+            let clock = HostClock::start();
+            Origin { clock, at }
+        };
+        (!failed).then(|| self.origin.get_or_init(origin).clock)
     }
 
     /// Says that a worker will not come, and sends the others home.
@@ -54,7 +74,12 @@ impl Gate {
 
     /// The clock of the run, once it has started.
     pub(crate) fn clock(&self) -> Option<HostClock> {
-        self.origin.get().copied()
+        self.origin.get().map(|origin| origin.clock)
+    }
+
+    /// When that was, on the machine's clock.
+    pub(crate) fn started_at(&self) -> Option<Nanos> {
+        self.origin.get().map(|origin| origin.at)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -68,7 +93,7 @@ mod tests {
     use super::*;
 
     fn started(n: u32, fails: bool) -> Vec<bool> {
-        let gate = Gate::new(n);
+        let gate = Gate::new(n, Nanos(0));
         std::thread::scope(|scope| {
             let comes = if fails { n - 1 } else { n };
             let workers: Vec<_> = (0..comes)
@@ -85,5 +110,15 @@ mod tests {
     fn all_start_together_or_none_does_and_nobody_waits_for_ever() {
         assert_eq!(started(8, false), [true; 8]);
         assert_eq!(started(8, true), [false; 7]);
+    }
+
+    #[test]
+    fn no_clock_starts_before_its_instant_and_the_start_is_known() {
+        let start_at = clock::monotonic() + Nanos(20_000_000);
+        let gate = Gate::new(1, start_at);
+        assert_eq!(gate.started_at(), None);
+        gate.wait().unwrap();
+        let started_at = gate.started_at().unwrap();
+        assert!(started_at >= start_at && clock::monotonic() >= started_at);
     }
 }

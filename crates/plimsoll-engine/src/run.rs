@@ -37,6 +37,9 @@ pub struct RunOptions {
     /// Marks what is written where that is verified. To be new for each run, or what an earlier
     /// one left could pass for what this one wrote.
     pub stamp_seed: Seed,
+    /// When the clock of the run starts, on the machine's clock ([`crate::sys::clock::monotonic`]);
+    /// at once, if that is past. Has no meaning in virtual time.
+    pub start_at: Nanos,
 }
 
 impl Default for RunOptions {
@@ -49,6 +52,7 @@ impl Default for RunOptions {
             seed: Seed(0),
             data_check: DataCheck::Off,
             stamp_seed: Seed(0),
+            start_at: Nanos(0),
         }
     }
 }
@@ -81,6 +85,9 @@ pub struct Outcome {
     pub failed: Option<String>,
     /// What became of the data, where that was verified.
     pub data_check: Option<DataCheckResult>,
+    /// When the clock of the run started, on the machine's clock; of a series, that of its first
+    /// phase. None in virtual time.
+    pub began_at: Option<Nanos>,
 }
 
 /// Whether everything that is to begin begins in the time there is.

@@ -131,22 +131,11 @@ fn add(whole: &mut Outcome, phase: &Phase, outcome: Outcome) {
     let result = phase_result(phase, &outcome);
     whole.length = whole.length + result.wall;
     whole.stats.merge(&outcome.stats);
-    let (sum, one) = (&mut whole.generator, outcome.generator);
-    sum.user_cpu_ns += one.user_cpu_ns;
-    sum.system_cpu_ns += one.system_cpu_ns;
-    sum.not_submitted += one.not_submitted;
-    sum.outside_ns += one.outside_ns;
-    sum.pacing_ns += one.pacing_ns;
-    sum.ops += one.ops;
-    if !sum.engine.split(" / ").any(|known| known == one.engine) {
-        if !sum.engine.is_empty() {
-            sum.engine.push_str(" / ");
-        }
-        sum.engine.push_str(&one.engine);
-    }
+    whole.generator.add(&outcome.generator);
     if let Some(check) = outcome.data_check {
         whole.data_check.get_or_insert_default().merge(check);
     }
+    whole.began_at = whole.began_at.or(outcome.began_at);
     whole.interrupted |= outcome.interrupted;
     whole.failed = outcome
         .failed

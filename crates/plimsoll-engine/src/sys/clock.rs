@@ -88,12 +88,42 @@ impl Clock for HostClock {
     }
 }
 
+/// The machine's monotonic clock, which all programs on it share: for instants that are agreed
+/// with others, not for measuring.
+#[must_use]
+pub fn monotonic() -> Nanos {
+    nanos(rustix::time::clock_gettime(
+        rustix::time::ClockId::Monotonic,
+    ))
+}
+
+/// The last of a wait is spent spinning: sleepers wake up late by some ten microseconds.
+const SPIN: Nanos = Nanos(200_000);
+
+/// Waits until `at` on the machine's monotonic clock, which is bounded by who chose it; gives what
+/// the clock shows then.
+pub(crate) fn wait_until(at: Nanos) -> Nanos {
+    loop {
+        let now = monotonic();
+        if now >= at {
+            return now;
+        }
+        match at.since(now).since(SPIN) {
+            Nanos(0) => std::hint::spin_loop(),
+            left => crate::target::nap(left),
+        }
+    }
+}
+
 /// The time of day, counted from 1970-01-01 00:00 UTC: for what is written into files, not for
 /// measuring.
 pub(crate) fn wall_clock() -> Nanos {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    nanos(rustix::time::clock_gettime(rustix::time::ClockId::Realtime))
+}
+
+fn nanos(time: rustix::time::Timespec) -> Nanos {
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    Nanos(part(now.tv_sec).saturating_mul(Nanos::SECOND.0)) + Nanos(part(now.tv_nsec))
+    Nanos(part(time.tv_sec).saturating_mul(Nanos::SECOND.0)) + Nanos(part(time.tv_nsec))
 }
 
 #[inline]

@@ -290,6 +290,7 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
         failed: None,
         data_check: None,
         servers: Vec::new(),
+        nodes: Vec::new(),
         generator: Generator {
             engine: "io_uring".into(),
             user_cpu_ns: stats.ops() * 3_100,
@@ -333,5 +334,6 @@ fn manifest(arms: Vec<Arm>, entries: Vec<Entry>, blocks: u32, seed: Seed) -> Man
         entries,
         blocks,
         ladder: Vec::new(),
+        load_nodes: Vec::new(),
     }
 }

@@ -114,6 +114,7 @@ pub(crate) fn manifest(
         entries,
         blocks: settings.blocks,
         ladder: Vec::new(),
+        load_nodes: Vec::new(),
     }
 }
 

@@ -146,6 +146,7 @@ pub(crate) fn run_trial(
         failed: outcome.failed,
         data_check: outcome.data_check,
         servers,
+        nodes: Vec::new(),
     };
     tell(&result, entry.workload.is_open_loop(), listener);
     Ok(result)
@@ -203,6 +204,7 @@ fn run_programs(
         failed: None,
         data_check: None,
         servers,
+        nodes: Vec::new(),
     };
     tell(&result, false, listener);
     Ok(result)
@@ -276,6 +278,7 @@ fn measure(
         data_check: settings.data_check,
         // The place is another for every trial, also of two arms on one system.
         stamp_seed: settings.stamp_seed.derive("trial", trial.place.into()),
+        start_at: Nanos(0),
     };
     let mut on_interval = |interval: Interval| {
         listener.event(&RunEvent::Interval {

@@ -202,6 +202,7 @@ fn manifest(id: &str, sources: &[Source]) -> Manifest {
         entries: vec![entry(sources)],
         blocks: saturating_u32(blocks as u64),
         ladder: Vec::new(),
+        load_nodes: Vec::new(),
     }
 }
 
@@ -310,6 +311,7 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         failed: None,
         data_check: None,
         servers: Vec::new(),
+        nodes: Vec::new(),
     }
 }
 

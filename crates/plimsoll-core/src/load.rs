@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Load from several machines: what each is told to do, what it tells, and how the accounts of all
+//! become one result.
+//!
+//! Every node plays the whole workload, so the load is as many times what one machine makes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::comparison::Metric;
+use crate::event::{Entry, Generator, Interval, OpStats, PhaseResult, TrialId, TrialResult};
+use crate::num::ratio;
+use crate::rng::Seed;
+use crate::target::MachineFacts;
+use crate::units::Nanos;
+
+/// A machine that load comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadNode {
+    /// Its name.
+    pub name: String,
+    /// Facts found on it.
+    pub machine: MachineFacts,
+}
+
+/// Where a node works, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum LoadPlace {
+    /// Nowhere: operations end at once.
+    Null,
+    /// Nowhere, by way of the kernel.
+    Nop,
+    /// A simulated disk.
+    Sim,
+    /// A directory that was made for it.
+    Directory {
+        /// Where.
+        path: String,
+        /// Alignment direct I/O needs there, in bytes; 0 where it does not work.
+        direct_align_bytes: u32,
+    },
+    /// A directory that was made for it on an export, which plimsoll itself speaks with.
+    Export {
+        /// The export, `nfs://host/path`.
+        address: String,
+        /// The directory, below the export.
+        directory: String,
+    },
+}
+
+/// Something a node does with its data plane.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Task {
+    /// See whether a place keeps what is written to it.
+    Prove {
+        /// What it is called when it does not.
+        name: String,
+        /// The place.
+        place: LoadPlace,
+        /// What is written.
+        seed: Seed,
+    },
+    /// Play one trial.
+    Play(Box<PlayTask>),
+}
+
+/// One trial, for one node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayTask {
+    /// Which trial.
+    pub trial: TrialId,
+    /// What is played.
+    pub entry: Entry,
+    /// Where.
+    pub place: LoadPlace,
+    /// Seed of all randomness of this node.
+    pub seed: Seed,
+    /// Marks what it writes, where that is verified.
+    pub stamp_seed: Seed,
+    /// Time before the measured part.
+    pub warmup: Nanos,
+    /// Play whole recordings instead of slices.
+    pub whole: bool,
+    /// How operations reach the kernel, as the command line says it.
+    pub engine: String,
+    /// When what is written is verified, as the command line says it.
+    pub verify_data: Option<String>,
+}
+
+/// What a node tells of its task, in order. The task is over with [`Told::Played`],
+/// [`Told::Proved`] or [`Told::Failed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Told {
+    /// It is at work, and has nothing else to tell.
+    Alive,
+    /// Everything is laid out; it waits for the instant at which all start.
+    Prepared {
+        /// How long that took.
+        took: Nanos,
+    },
+    /// A second of the measured part has passed.
+    Second(Interval),
+    /// The trial is over.
+    Played(Box<Played>),
+    /// What is wrong with the place, if anything is.
+    Proved(Option<String>),
+    /// It could not be done, and why.
+    Failed(String),
+}
+
+impl Told {
+    /// Whether nothing more comes of the task.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        matches!(self, Told::Played(_) | Told::Proved(_) | Told::Failed(_))
+    }
+}
+
+/// What a node did in a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Played {
+    /// Its own result.
+    pub result: TrialResult,
+    /// When it began, on the clock of its machine; unknown in virtual time.
+    pub began_at: Option<Nanos>,
+}
+
+/// How far the clock of another machine is ahead of ours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockOffset {
+    /// Nanoseconds to add to our time for its time.
+    pub ns: i64,
+    /// How wrong that can be at most either way: half of the shortest round trip.
+    pub uncertainty: Nanos,
+}
+
+/// One round trip: when a question was sent and when its answer came, on our clock, and what the
+/// other clock showed in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// Sent.
+    pub sent: Nanos,
+    /// What the other clock showed.
+    pub theirs: Nanos,
+    /// Answered.
+    pub came: Nanos,
+}
+
+impl ClockOffset {
+    /// From round trips: the shortest bounds the offset best. `None` without any.
+    #[must_use]
+    pub fn of(trips: &[RoundTrip]) -> Option<ClockOffset> {
+        let best = trips.iter().min_by_key(|trip| trip.came.since(trip.sent))?;
+        let half = Nanos(best.came.since(best.sent).0.div_ceil(2));
+        Some(ClockOffset {
+            ns: difference(best.theirs, best.sent + half),
+            uncertainty: half,
+        })
+    }
+
+    /// An instant of ours on the other clock.
+    #[must_use]
+    pub fn theirs(&self, ours: Nanos) -> Nanos {
+        Nanos(ours.0.saturating_add_signed(self.ns))
+    }
+}
+
+/// `a - b` of two instants.
+#[must_use]
+pub fn difference(a: Nanos, b: Nanos) -> i64 {
+    let size = i64::try_from(a.0.abs_diff(b.0)).unwrap_or(i64::MAX);
+    if a < b { -size } else { size }
+}
+
+/// When a node was lost, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lost {
+    /// Time since the common start.
+    pub after: Nanos,
+    /// What was seen of it.
+    pub why: String,
+}
+
+/// The account of one node in a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeResult {
+    /// Its name.
+    pub node: String,
+    /// Its clock, looked at just before the start.
+    pub clock: ClockOffset,
+    /// How long after the agreed instant it began, by that offset; unknown in virtual time, and of
+    /// a node that was lost.
+    pub began_ns: Option<i64>,
+    /// Length of its measured part.
+    pub length: Nanos,
+    /// Its operations.
+    pub stats: OpStats,
+    /// Its generator's own account.
+    pub generator: Generator,
+    /// When and how it was lost, if it was: then this is what it had told until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+}
+
+impl NodeResult {
+    /// Operations per second.
+    #[must_use]
+    pub fn ops_per_s(&self) -> f64 {
+        ratio(self.stats.ops() as f64, self.length.as_secs_f64())
+    }
+}
+
+/// From the first node that began to the last one; `None` when fewer than two are known.
+#[must_use]
+pub fn start_spread(nodes: &[NodeResult]) -> Option<Nanos> {
+    let began: Vec<i64> = nodes.iter().filter_map(|node| node.began_ns).collect();
+    let (first, last) = (began.iter().min()?, began.iter().max()?);
+    (began.len() > 1).then(|| Nanos(last.abs_diff(*first)))
+}
+
+/// How even shares are: Jain's index (Jain, Chiu and Hawe 1984), 1 when all are the same, 1/n when
+/// one has all; `None` when there is nothing to share or nobody to share it with.
+#[must_use]
+pub fn evenness(shares: &[f64]) -> Option<f64> {
+    let total: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    let count = shares.len() as f64;
+    (shares.len() > 1 && total > 0.0).then(|| total * total / (count * squares))
+}
+
+/// The results of all nodes as one: histograms and counts are added exactly, rates are over the
+/// longest measured part. `parts` has the account of every node, with its own result unless it was
+/// lost.
+#[must_use]
+pub fn pool(trial: &TrialId, parts: Vec<(NodeResult, Option<TrialResult>)>) -> TrialResult {
+    let mut pooled = TrialResult {
+        trial: trial.clone(),
+        length: Nanos(0),
+        prepare: Nanos(0),
+        stats: OpStats::default(),
+        phases: Vec::new(),
+        workers: Vec::new(),
+        generator: Generator::default(),
+        fidelity: Vec::new(),
+        interrupted: false,
+        failed: None,
+        data_check: None,
+        servers: Vec::new(),
+        nodes: Vec::new(),
+    };
+    for (node, own) in parts {
+        let name = &node.node;
+        pooled.length = pooled.length.max(node.length);
+        pooled.stats.merge(&node.stats);
+        pooled.generator.add(&node.generator);
+        let mut failed = node.lost.as_ref().map(|lost| {
+            format!(
+                "node {name} was lost {} after the start: {}",
+                crate::units::clock_duration(lost.after),
+                lost.why
+            )
+        });
+        if let Some(own) = own {
+            pooled.prepare = pooled.prepare.max(own.prepare);
+            pooled.workers.extend(own.workers);
+            add_phases(&mut pooled.phases, own.phases);
+            pooled
+                .fidelity
+                .extend(own.fidelity.into_iter().map(|mut line| {
+                    line.metric = format!("{} ({name})", line.metric);
+                    line
+                }));
+            pooled.interrupted |= own.interrupted;
+            failed = failed.or_else(|| own.failed.map(|why| format!("node {name}: {why}")));
+            if let Some(check) = own.data_check {
+                pooled.data_check.get_or_insert_default().merge(check);
+            }
+        }
+        pooled.failed = pooled.failed.or(failed);
+        pooled.nodes.push(node);
+    }
+    pooled
+}
+
+/// Phases of the same number belong together. A phase that not all nodes came to is what those did
+/// that came to it.
+fn add_phases(pooled: &mut Vec<PhaseResult>, own: Vec<PhaseResult>) {
+    for (number, phase) in own.into_iter().enumerate() {
+        match pooled.get_mut(number) {
+            Some(sum) => add_phase(sum, phase),
+            None => pooled.push(phase),
+        }
+    }
+}
+
+fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
+    let wall = sum.wall.max(phase.wall);
+    // What is counted by second was counted over each node's own time.
+    let counted = |one: &PhaseResult| one.value * one.wall.as_secs_f64();
+    let both = counted(sum) + counted(&phase);
+    sum.stats.merge(&phase.stats);
+    sum.value = match sum.metric {
+        Metric::OpsPerSecond | Metric::BytesPerSecond => ratio(both, wall.as_secs_f64()),
+        Metric::WallTime => wall.0 as f64,
+        Metric::MeanResponse => sum.stats.response().mean_ns(),
+    };
+    sum.wall = wall;
+    sum.user_cpu_ns += phase.user_cpu_ns;
+    sum.system_cpu_ns += phase.system_cpu_ns;
+    sum.workers.extend(phase.workers);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Kind;
+
+    fn stats(times: &[u64]) -> OpStats {
+        let mut stats = OpStats::default();
+        for ns in times {
+            let kind = stats.0.entry(Kind::Read).or_default();
+            kind.service.record(Nanos(*ns));
+            kind.response.record(Nanos(*ns));
+        }
+        stats
+    }
+
+    fn account(node: &str, times: &[u64], lost: Option<Lost>) -> NodeResult {
+        NodeResult {
+            node: node.into(),
+            clock: ClockOffset::default(),
+            began_ns: Some(times.len() as i64),
+            length: Nanos::SECOND,
+            stats: stats(times),
+            generator: Generator {
+                engine: "sync".into(),
+                ops: times.len() as u64,
+                ..Generator::default()
+            },
+            lost,
+        }
+    }
+
+    fn phase(ops_per_s: f64, seconds: u64) -> PhaseResult {
+        PhaseResult {
+            name: "write".into(),
+            metric: Metric::OpsPerSecond,
+            value: ops_per_s,
+            wall: Nanos(seconds * Nanos::SECOND.0),
+            stats: OpStats::default(),
+            user_cpu_ns: 1,
+            system_cpu_ns: 1,
+            workers: Vec::new(),
+        }
+    }
+
+    fn trial() -> TrialId {
+        TrialId {
+            block: 0,
+            place: 3,
+            arm: "a".into(),
+            workload: "w".into(),
+        }
+    }
+
+    #[test]
+    fn the_shortest_round_trip_tells_the_offset() {
+        let trip = |sent, theirs, came| RoundTrip {
+            sent: Nanos(sent),
+            theirs: Nanos(theirs),
+            came: Nanos(came),
+        };
+        let trips = [
+            trip(0, 7_000, 900),
+            trip(1_000, 6_060, 1_100),
+            trip(2_000, 9_000, 2_800),
+        ];
+        let offset = ClockOffset::of(&trips).unwrap();
+        assert_eq!((offset.ns, offset.uncertainty), (5_010, Nanos(50)));
+        assert_eq!(offset.theirs(Nanos(10)), Nanos(5_020));
+        // A clock that is behind, so far that it had not begun.
+        let offset = ClockOffset::of(&[trip(1_000, 20, 1_020)]).unwrap();
+        assert_eq!((offset.ns, offset.theirs(Nanos(100))), (-990, Nanos(0)));
+        assert_eq!(ClockOffset::of(&[]), None);
+    }
+
+    #[test]
+    fn tails_are_pooled_exactly_and_the_books_kept() {
+        let (a, b) = (vec![10, 20, 30], vec![40, 1_000_000]);
+        let own = |node: &NodeResult| {
+            let mut own = pool(&trial(), vec![(node.clone(), None)]);
+            own.nodes.clear();
+            own.phases = vec![phase(100.0, node.stats.ops())];
+            own
+        };
+        let parts: Vec<_> = [account("n1", &a, None), account("n2", &b, None)]
+            .into_iter()
+            .map(|node| (node.clone(), Some(own(&node))))
+            .collect();
+        let pooled = pool(&trial(), parts);
+        let all: Vec<u64> = a.iter().chain(&b).copied().collect();
+        assert_eq!(pooled.stats, stats(&all));
+        assert_eq!(pooled.generator.ops, 5);
+        assert_eq!(pooled.generator.engine, "sync");
+        assert_eq!(pooled.nodes.len(), 2);
+        assert_eq!(start_spread(&pooled.nodes), Some(Nanos(1)));
+        assert!(pooled.is_comparable());
+        // 300 operations in 3 s and 200 in 2 s are 500 in the 3 s that both took together.
+        assert_eq!(pooled.phases[0].wall, Nanos(3 * Nanos::SECOND.0));
+        assert!((pooled.phases[0].value - 500.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_trial_that_lost_a_node_keeps_the_others_and_is_not_compared() {
+        let lost = Lost {
+            after: Nanos(3 * Nanos::SECOND.0),
+            why: "the connection broke".into(),
+        };
+        let parts = vec![
+            (account("n1", &[10], None), None),
+            (account("n2", &[20], Some(lost)), None),
+        ];
+        let pooled = pool(&trial(), parts);
+        assert_eq!(pooled.stats.ops(), 2);
+        assert!(!pooled.is_comparable());
+        let failed = pooled.failed.unwrap();
+        assert!(
+            failed.contains("node n2 was lost") && failed.contains("broke"),
+            "{failed}"
+        );
+    }
+
+    #[test]
+    fn evenness_is_one_for_equal_shares_and_an_nth_for_one_that_has_all() {
+        assert!((evenness(&[2.0, 2.0]).unwrap() - 1.0).abs() < 1e-12);
+        assert!((evenness(&[4.0, 0.0]).unwrap() - 0.5).abs() < 1e-12);
+        assert_eq!(evenness(&[4.0]), None);
+        assert_eq!(evenness(&[0.0, 0.0]), None);
+    }
+}
