@@ -5,6 +5,7 @@
 use plimsoll_core::comparison::Comparison;
 use plimsoll_core::event::{PhaseResult, Results, TrialResult};
 use plimsoll_core::histogram::Histogram;
+use plimsoll_core::load::NodeResult;
 use serde_json::{Value, json};
 
 /// One JSON document; field names carry their unit.
@@ -37,6 +38,7 @@ pub(crate) fn json(results: &Results, comparisons: &[Comparison]) -> String {
         "arms": manifest.arms,
         "entries": entries,
         "blocks": manifest.blocks,
+        "load_nodes": manifest.load_nodes,
         "complete": results.complete,
         "warnings": results.warnings,
         "comparisons": comparisons,
@@ -64,6 +66,23 @@ fn trial(of: &TrialResult) -> Value {
         "generator": of.generator,
         "phases": of.phases.iter().map(phase).collect::<Vec<_>>(),
         "workers": of.workers,
+        "nodes": of.nodes.iter().map(node).collect::<Vec<_>>(),
+    })
+}
+
+fn node(of: &NodeResult) -> Value {
+    json!({
+        "node": of.node,
+        "clock_offset_ns": of.clock.ns,
+        "clock_uncertainty_ns": of.clock.uncertainty,
+        "began_ns": of.began_ns,
+        "length_ns": of.length,
+        "operations": of.stats.ops(),
+        "bytes": of.stats.bytes(),
+        "errors": of.stats.errors(),
+        "response_ns": times(&of.stats.response()),
+        "generator": of.generator,
+        "lost": of.lost.as_ref().map(|lost| json!({ "after_ns": lost.after, "why": lost.why })),
     })
 }
 

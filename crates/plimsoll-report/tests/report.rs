@@ -13,6 +13,8 @@ use std::path::Path;
 use common::{Size, results};
 use phases::{of_phases, of_programs};
 use plimsoll_core::event::Results;
+use plimsoll_core::load::{ClockOffset, Lost, NodeResult};
+use plimsoll_core::units::Nanos;
 use plimsoll_report::{build, csv, html, terminal};
 
 const SMALL: Size = Size {
@@ -53,6 +55,43 @@ fn the_reports_of_fixed_results_are_as_they_were() {
     snapshot("report.html", &page(&results));
     snapshot("report.txt", &text(&results));
     snapshot("report.csv", &csv(&results));
+}
+
+#[test]
+fn load_from_nodes_is_told_by_node_and_a_lost_one_next_to_the_answer() {
+    let mut results = results(SMALL);
+    for trial in &mut results.trials {
+        let node = |(name, began_ns): (&str, i64)| NodeResult {
+            node: name.into(),
+            clock: ClockOffset {
+                ns: 7,
+                uncertainty: Nanos(40_000),
+            },
+            began_ns: Some(began_ns),
+            length: trial.length,
+            stats: trial.stats.clone(),
+            generator: trial.generator.clone(),
+            lost: None,
+        };
+        trial.nodes = [("n1", 10_000), ("n2", 100_000)].map(node).into();
+    }
+    let found = text(&results);
+    for expect in [
+        "by node",
+        "within 90.0 µs",
+        "known to ±40.0 µs",
+        "index 1.00",
+    ] {
+        assert!(found.contains(expect), "{expect}: {found}");
+    }
+    assert!(!found.contains("was lost"));
+    results.trials[0].nodes[1].lost = Some(Lost {
+        after: Nanos(3 * Nanos::SECOND.0),
+        why: "the other side ended".into(),
+    });
+    for found in [text(&results), page(&results)] {
+        assert!(found.contains("Node n2 was lost 3 s after the start"));
+    }
 }
 
 #[test]

@@ -269,7 +269,12 @@ fn result(passed: usize, of: usize) -> Cell {
 
 /// Whether memory could have answered for the storage.
 pub(super) fn cache(view: &View<'_>) -> Section {
-    let ram = view.results.manifest.machine.ram_bytes;
+    let ram = view.load_ram_bytes();
+    let whose = if view.results.manifest.load_nodes.is_empty() {
+        "this machine’s"
+    } else {
+        "a node’s"
+    };
     let mut section = Section::new("Could memory have answered for the storage?", "");
     for entry in &view.results.manifest.entries {
         if ran_elsewhere(&view.pools(entry)) {
@@ -283,7 +288,7 @@ pub(super) fn cache(view: &View<'_>) -> Section {
         let bytes = entry.workload.data_set_bytes();
         let share = words::percent(ratio(bytes as f64, ram as f64));
         let sizes = format!(
-            "{}: data set {}, {share} of this machine’s memory ({})",
+            "{}: data set {}, {share} of {whose} memory ({})",
             entry.label,
             units::size(bytes as f64),
             units::size(ram as f64),
@@ -315,7 +320,7 @@ fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
         .iter()
         .map(|arm| &arm.facts)
         .collect();
-    let fits = entry.workload.data_set_bytes() < view.results.manifest.machine.ram_bytes;
+    let fits = entry.workload.data_set_bytes() < view.load_ram_bytes();
     if facts.iter().all(|facts| facts.is_none()) {
         return (Tone::Plain, "no storage took part, and no cache.");
     }
@@ -326,8 +331,8 @@ fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
     match (entry.workload.is_direct() && everywhere, fits) {
         (true, _) => (
             Tone::Plain,
-            "direct I/O bypasses the page cache of this machine, so it served nothing; a cache \
-             behind it (a server, a controller) is not ruled out.",
+            "direct I/O bypasses the client’s page cache, so it served nothing; a cache behind it \
+             (a server, a controller) is not ruled out.",
         ),
         (false, true) => (
             Tone::Care,

@@ -8,6 +8,7 @@ mod doubts;
 mod forest;
 mod ladder;
 mod method;
+mod nodes;
 mod phases;
 mod series;
 mod servers;
@@ -36,6 +37,7 @@ pub fn build(results: &Results) -> Report {
     sections.extend(doubts::fidelity(&view));
     sections.push(doubts::cache(&view));
     sections.extend(doubts::generator(&view));
+    sections.extend(nodes::section(&view));
     sections.extend(servers::section(&view));
     sections.extend(doubts::warnings(&view));
     sections.push(method::method(&view));
@@ -46,6 +48,7 @@ pub fn build(results: &Results) -> Report {
     } else {
         ladder::headline(&view)
     };
+    headline.extend(nodes::alarms(&view));
     headline.extend(doubts::alarms(&view));
     Report {
         title: title(&view),

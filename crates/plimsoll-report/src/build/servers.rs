@@ -154,8 +154,7 @@ fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
     table
 }
 
-/// How even the servers of a system worked: the busiest against the mean, and Jain's index
-/// (Jain, Chiu and Hawe 1984): 1 when all moved the same, 1/n when one did all.
+/// How even the servers of a system worked: the busiest against the mean, and Jain's index.
 fn evenness(system: &str, sums: &[Sum<'_>]) -> Option<String> {
     let (most, jain) = shares(sums)?;
     Some(format!(
@@ -164,15 +163,11 @@ fn evenness(system: &str, sums: &[Sum<'_>]) -> Option<String> {
 }
 
 fn shares(sums: &[Sum<'_>]) -> Option<(f64, f64)> {
-    if sums.len() < 2 {
-        return None;
-    }
     let moved: Vec<f64> = sums.iter().map(|sum| sum.moved_bytes as f64).collect();
     let total: f64 = moved.iter().sum();
-    let squares: f64 = moved.iter().map(|bytes| bytes * bytes).sum();
-    let count = moved.len() as f64;
     let most = moved.iter().copied().fold(0.0, f64::max);
-    (total > 0.0).then(|| (most * count / total, total * total / (count * squares)))
+    let jain = plimsoll_core::load::evenness(&moved)?;
+    Some((most * moved.len() as f64 / total, jain))
 }
 
 /// What of it a reader should know before believing the figures.

@@ -68,6 +68,14 @@ impl<'a> View<'a> {
         self.arms.len() > 1
     }
 
+    /// Memory of the machine that the load comes from; of several, the smallest.
+    pub(crate) fn load_ram_bytes(&self) -> u64 {
+        let manifest = &self.results.manifest;
+        let nodes = manifest.load_nodes.iter();
+        let smallest = nodes.map(|node| node.machine.ram_bytes).min();
+        smallest.unwrap_or(manifest.machine.ram_bytes)
+    }
+
     /// The arms that have trials under a workload, with these trials.
     pub(crate) fn pools(&self, entry: &Entry) -> Vec<Pool<'a>> {
         let pools = self.arms.iter().map(|a| self.pool(entry, a));

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machines that load came from: what each did of it, how even they were, and how well they
+//! started together.
+
+use plimsoll_core::event::{Entry, OpStats};
+use plimsoll_core::load::{NodeResult, evenness, start_spread};
+use plimsoll_core::num::ratio;
+use plimsoll_core::units::{self, Nanos};
+
+use super::view::{Pool, View};
+use crate::model::{Cell, Item, Section, Sentence, Table, Tone};
+use crate::words;
+
+/// One node over all trials of an arm.
+struct Sum<'a> {
+    name: &'a str,
+    length: Nanos,
+    stats: OpStats,
+    not_submitted: u64,
+    lost: usize,
+}
+
+impl Sum<'_> {
+    fn add(&mut self, node: &NodeResult) {
+        self.length = self.length + node.length;
+        self.stats.merge(&node.stats);
+        self.not_submitted += node.generator.not_submitted;
+        self.lost += usize::from(node.lost.is_some());
+    }
+
+    fn ops_per_s(&self) -> f64 {
+        ratio(self.stats.ops() as f64, self.length.as_secs_f64())
+    }
+}
+
+/// The section, if load came from nodes.
+pub(super) fn section(view: &View<'_>) -> Option<Section> {
+    let mut section = Section::new(
+        "What did each node do?",
+        "Every node played the whole workload. Everything else in this report is of all nodes \
+         together: their histograms and counts are added, rates are over the longest measured part.",
+    );
+    for entry in &view.results.manifest.entries {
+        let pools = view.pools(entry);
+        let rows: Vec<_> = pools.iter().map(|pool| (pool, sums(pool))).collect();
+        if rows.iter().any(|(_, sums)| !sums.is_empty()) {
+            section.items.push(Item::Table(table(entry, &rows)));
+        }
+    }
+    let machines = &view.results.manifest.load_nodes;
+    if !machines.is_empty() {
+        let facts = machines.iter().map(|node| {
+            let machine = &node.machine;
+            let memory = units::size(machine.ram_bytes as f64);
+            let text = format!(
+                "{} · {} × {} · {memory} · Linux {}",
+                machine.host, machine.cpus, machine.cpu, machine.kernel
+            );
+            (node.name.clone(), text)
+        });
+        section.items.push(Item::Facts(facts.collect()));
+    }
+    (!section.items.is_empty()).then_some(section)
+}
+
+/// What must stand next to the answer when a node was lost.
+pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
+    let lost = view.results.trials.iter().filter_map(|trial| {
+        let (node, lost) = trial.lost_node()?;
+        let id = &trial.trial;
+        Some(Sentence {
+            mark: "incomplete".into(),
+            tone: Tone::Bad,
+            text: format!(
+                "Node {node} was lost {} after the start of {} on {}, block {}",
+                units::clock_duration(lost.after),
+                id.workload,
+                id.arm,
+                id.block + 1
+            ),
+            detail: format!(
+                "{}. What the others measured is kept and not compared; the run ended there.",
+                lost.why
+            ),
+        })
+    });
+    lost.collect()
+}
+
+fn sums<'a>(pool: &Pool<'a>) -> Vec<Sum<'a>> {
+    let mut sums: Vec<Sum<'a>> = Vec::new();
+    for node in pool.trials.iter().flat_map(|trial| &trial.nodes) {
+        let at = sums.iter().position(|sum| sum.name == node.node);
+        let at = at.unwrap_or_else(|| {
+            sums.push(Sum {
+                name: &node.node,
+                length: Nanos(0),
+                stats: OpStats::default(),
+                not_submitted: 0,
+                lost: 0,
+            });
+            sums.len() - 1
+        });
+        sums[at].add(node);
+    }
+    sums
+}
+
+fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
+    let mut table = Table::new(
+        format!("{}: by node", entry.label),
+        &[
+            "System",
+            "Node",
+            "#ops/s",
+            "#p50",
+            "#p99",
+            "#Bytes per s",
+            "~#Not handed over",
+        ],
+    );
+    for (pool, sums) in rows {
+        for (n, sum) in sums.iter().enumerate() {
+            let name = if n == 0 { pool.name() } else { String::new() };
+            let response = sum.stats.response();
+            let quantile = |q| Cell::new(units::duration(Nanos(response.quantile_ns(q))));
+            let bytes = ratio(sum.stats.bytes() as f64, sum.length.as_secs_f64());
+            let node = Cell::new(sum.name);
+            let late = Cell::new(sum.not_submitted.to_string());
+            table.rows.push(vec![
+                Cell::new(name),
+                if sum.lost > 0 {
+                    node.detail("lost").tone(Tone::Bad)
+                } else {
+                    node
+                },
+                Cell::new(units::rate(sum.ops_per_s())),
+                quantile(0.5),
+                quantile(0.99),
+                Cell::new(units::throughput(bytes)),
+                if sum.not_submitted > 0 {
+                    late.tone(Tone::Care)
+                } else {
+                    late
+                },
+            ]);
+        }
+        table.notes.extend(notes(pool, sums));
+    }
+    table
+}
+
+/// How even the nodes of a system were, and how well they started together.
+fn notes(pool: &Pool<'_>, sums: &[Sum<'_>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let rates: Vec<f64> = sums.iter().map(Sum::ops_per_s).collect();
+    if let Some(jain) = evenness(&rates) {
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        notes.push(format!(
+            "Evenness of {}: the fastest node did {:.2} times the mean; Jain's index {jain:.2}.",
+            pool.name(),
+            ratio(most, mean)
+        ));
+    }
+    let spread = pool.trials.iter().filter_map(|t| start_spread(&t.nodes));
+    let nodes = pool.trials.iter().flat_map(|trial| &trial.nodes);
+    let uncertainty = nodes.map(|node| node.clock.uncertainty).max();
+    if let (Some(spread), Some(uncertainty)) = (spread.max(), uncertainty) {
+        notes.push(format!(
+            "Start of {}: within {} of each other at worst of {}, by clocks known to ±{}.",
+            pool.name(),
+            units::duration(spread),
+            words::count(pool.trials.len(), "trial"),
+            units::duration(uncertainty)
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::op::Kind;
+
+    fn sum(name: &str, ops: u64) -> Sum<'_> {
+        let mut stats = OpStats::default();
+        let kind = stats.0.entry(Kind::Read).or_default();
+        kind.service.record_many(Nanos(1000), ops);
+        kind.response.record_many(Nanos(1000), ops);
+        Sum {
+            name,
+            length: Nanos::SECOND,
+            stats,
+            not_submitted: 0,
+            lost: 0,
+        }
+    }
+
+    #[test]
+    fn uneven_nodes_are_told_by_their_rates() {
+        let pool = Pool {
+            ink: crate::model::Ink {
+                name: "a".into(),
+                colour: 0,
+                control: false,
+            },
+            trials: Vec::new(),
+            stats: OpStats::default(),
+        };
+        let text = notes(&pool, &[sum("n1", 300), sum("n2", 100)]).join("\n");
+        assert!(text.contains("1.50 times the mean"), "{text}");
+        assert!(text.contains("Jain's index 0.80"), "{text}");
+        // One node is not compared with itself.
+        assert!(notes(&pool, &[sum("n1", 300)]).is_empty());
+    }
+}
