@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts about this machine and about places on it. Looks only; nothing is changed, except for a
+//! Facts about this machine and about places on it, or on exports. Looks only; nothing is changed, except for a
 //! nameless file that vanishes when it is closed, and a named one where the caller allows it.
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::target::{MachineFacts, TargetFacts};
+use plimsoll_nfs::{Address, Share};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,6 +97,39 @@ fn direct_align(dir: &Path) -> u32 {
         Ok(_) => FALLBACK_ALIGN_BYTES,
         Err(_) => 0,
     }
+}
+
+/// Facts about an export (`nfs://host/path`) that no kernel mounts. It is mounted for a moment, and
+/// nothing is changed.
+///
+/// # Errors
+/// When it is no address, or the server does not let us in.
+pub fn export(address: &str) -> Result<TargetFacts, HostError> {
+    let wanted: Address = address
+        .parse()
+        .map_err(|error| HostError::State(format!("could not {error}")))?;
+    let io = |source| HostError::Io {
+        what: format!("use target '{address}'"),
+        source,
+    };
+    let share = Share::mount(&wanted).map_err(io)?;
+    let room = share.room().map_err(io)?;
+    let limits = share.limits();
+    let writes = if wanted.sync { "sync" } else { "async" };
+    Ok(TargetFacts {
+        path: wanted.export.clone(),
+        mount_point: address.into(),
+        mount_source: format!("{}:{}", wanted.host, wanted.export),
+        file_system: "nfs3 (plimsoll)".into(),
+        mount_options: format!(
+            "vers=3,proto=tcp,rsize={},wsize={},{writes},no cache",
+            limits.read_bytes, limits.write_bytes
+        ),
+        device: address.into(),
+        size_bytes: room.size_bytes,
+        free_bytes: room.free_bytes,
+        direct_align_bytes: 0,
+    })
 }
 
 /// Alignment (bytes) direct I/O needs in a directory that is ours; 0 where it does not work.

@@ -20,6 +20,7 @@ fn a_journal_is_trusted_whatever_the_umask() {
             began_at: "2026-01-01T00:00:00Z".into(),
             mount_dir: None,
             ask: None,
+            nodes: Vec::new(),
         };
         let journal = Journal::create(&StateDir::new(dir.path()), header).unwrap();
         let mode = journal.path().metadata().unwrap().permissions().mode();

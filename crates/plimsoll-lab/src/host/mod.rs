@@ -129,6 +129,14 @@ pub trait Host {
     /// When it cannot be looked at.
     fn target(&self, dir: &Path) -> Result<TargetFacts, HostError>;
 
+    /// Facts about an export (`nfs://host/path`) as it is seen from there.
+    ///
+    /// # Errors
+    /// When it cannot be used from there.
+    fn export(&self, address: &str) -> Result<TargetFacts, HostError> {
+        crate::facts::export(address)
+    }
+
     /// The first of `count` TCP ports in a row, from `from` on, on which nobody listens.
     ///
     /// # Errors

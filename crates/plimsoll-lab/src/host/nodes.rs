@@ -131,6 +131,26 @@ impl Nodes {
         }
     }
 
+    /// The agents of these nodes, all of them reached.
+    ///
+    /// # Errors
+    /// When one of them cannot be reached, or is not another machine.
+    pub fn agents<'a>(
+        &mut self,
+        names: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<Vec<&AgentHost>, HostError> {
+        for name in names.clone() {
+            self.on(name)?;
+        }
+        let agent = |name: &str| match self.reached.get(name) {
+            Some(Reached::Agent(host)) => Ok(&**host),
+            _ => Err(HostError::State(format!(
+                "node {name} is not another machine"
+            ))),
+        };
+        names.map(agent).collect()
+    }
+
     /// This machine as it is, for what only it can do.
     #[must_use]
     pub fn local(&self) -> &LocalHost {

@@ -82,13 +82,17 @@ pub struct Header {
     /// What was asked for, when it is a stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+    /// The machines that a run works on besides this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
 }
 
 impl Header {
     /// The nodes that steps may name, besides this machine.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
-        self.ask.as_ref().map_or(&[], |ask| &ask.site.servers)
+        let of_stack = self.ask.as_ref().map(|ask| &*ask.site.servers);
+        of_stack.unwrap_or(&self.nodes)
     }
 }
 

@@ -14,6 +14,7 @@ fn header(kind: Kind) -> Header {
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
         ask: None,
+        nodes: Vec::new(),
     }
 }
 

@@ -25,6 +25,7 @@ fn journal(state: &StateDir, owner: Owner) -> Journal {
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
         ask: None,
+        nodes: Vec::new(),
     };
     Journal::create(state, header).unwrap()
 }

@@ -35,6 +35,28 @@ pub struct Inventory {
 }
 
 impl Inventory {
+    /// The machines of these names, as nodes that nobody has looked at.
+    ///
+    /// # Errors
+    /// When one is not known, or named twice.
+    pub fn nodes(&self, names: &[String]) -> Result<Vec<Node>, Unmet> {
+        let find = |(n, name): (usize, &String)| {
+            if names[..n].contains(name) {
+                return Err(Unmet(vec![format!("node {name} is named twice")]));
+            }
+            let found = self.machines.iter().find(|machine| machine.name == *name);
+            found.map(unseen).ok_or_else(|| {
+                let known: Vec<&str> = self.machines.iter().map(|m| &*m.name).collect();
+                Unmet(vec![format!(
+                    "{} has no node '{name}': it names {}",
+                    self.file,
+                    known.join(", ")
+                )])
+            })
+        };
+        names.iter().enumerate().map(find).collect()
+    }
+
     /// The first machines, as many as a stack of this shape takes, looked at.
     pub(super) fn servers(
         &self,

@@ -297,6 +297,7 @@ pub fn up(
         began_at: rfc3339(hosts.here().clock().unix_seconds()),
         mount_dir: Some(planned.made.place().to_owned()),
         ask: Some(planned.ask),
+        nodes: Vec::new(),
     };
     let journal = match Journal::create(state, header) {
         // Somebody was faster between the look and now.

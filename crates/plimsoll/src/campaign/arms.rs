@@ -4,16 +4,20 @@
 //! Every arm works in a directory of its own below its target, made and marked through the lab's
 //! journal, so that a run that is killed can be razed.
 
+mod on_nodes;
+
 use super::Asked;
 use super::attach::{self, Attached};
 use super::device::{self, Consent};
 use super::names::{directory_name, free_name, short_name};
+use super::on_nodes::Loaders;
 use super::remote;
 use super::room::{Room, data_bytes};
 use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::event::{Arm, Warning};
 use plimsoll_core::format::FormatVersion;
+use plimsoll_core::load::LoadPlace;
 use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Server, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
@@ -49,6 +53,8 @@ pub(crate) struct Target {
     facts: Option<TargetFacts>,
     /// What the stack made, if the target is one, and on which nodes.
     made: Option<(Made, Vec<Node>)>,
+    /// Where each node works, when the load comes from nodes.
+    places: Vec<LoadPlace>,
 }
 
 impl Target {
@@ -134,6 +140,8 @@ pub(crate) struct Arms {
     targets: Vec<Target>,
     options: stacks::Options,
     nodes: Nodes,
+    /// Where the load comes from, when it is not this machine.
+    load: Option<Loaders>,
     raised: Vec<String>,
     attached: Vec<Attached>,
     directories: Option<Standing>,
@@ -169,6 +177,7 @@ impl Arms {
             targets,
             options,
             nodes,
+            load: None,
             raised: Vec::new(),
             attached: Vec::new(),
             directories: None,
@@ -246,7 +255,8 @@ impl Arms {
     }
 
     /// Everything that can be known to be wrong before anything is changed.
-    pub(crate) fn check(&self, asked: &[Asked], consent: &Consent) -> Result<(), Failure> {
+    pub(crate) fn check(&mut self, asked: &[Asked], consent: &Consent) -> Result<(), Failure> {
+        self.check_on_nodes(asked)?;
         let needed = data_bytes(asked);
         let mut places = Room::default();
         for target in self.targets.iter().filter(|target| target.is_real()) {
@@ -260,6 +270,8 @@ impl Arms {
                     }
                     continue;
                 }
+                // They were looked at on the nodes.
+                _ if self.load.is_some() => continue,
                 TargetSpec::Device(path) => {
                     let found = device::check(path, consent, self.nodes.local())?;
                     check_one_file(target, asked)?;
@@ -326,9 +338,10 @@ impl Arms {
                 _ => {}
             }
             lines.push(format!(
-                "make {}/{} with up to {needed}, and remove it at the end",
+                "make {}/{}{} with up to {needed}, and remove it at the end",
                 target.given.trim_end_matches('/'),
-                directory_name(id, place, &target.name)
+                directory_name(id, place, &target.name),
+                self.on_each_node()
             ));
         }
         lines
@@ -349,6 +362,10 @@ impl Arms {
                 return Err(stopped());
             }
             let root = match self.targets[place].spec.clone() {
+                spec if self.load.is_some() && !matches!(spec, TargetSpec::Stack(_)) => {
+                    self.place_on_nodes(place, id, &mut plan)?;
+                    continue;
+                }
                 TargetSpec::Stack(choice) => match self.stack_root(place, &choice, state)? {
                     Root::Directory(root) => root,
                     Root::Export { address, served } => {
@@ -404,7 +421,7 @@ impl Arms {
             self.scratch = Some(scratch);
         }
         self.check_room(asked)?;
-        self.make(&plan, id, state)?;
+        self.make(plan, id, state)?;
         self.try_direct();
         Ok(())
     }
@@ -499,13 +516,18 @@ impl Arms {
         }
     }
 
-    fn make(&mut self, plan: &Plan, id: &str, state: &StateDir) -> Result<(), Failure> {
+    fn make(&mut self, mut plan: Plan, id: &str, state: &StateDir) -> Result<(), Failure> {
+        self.clients_on_nodes(id, state, &mut plan)?;
         if plan.steps.is_empty() {
             return Ok(());
         }
-        let journal = Journal::create(state, run_header(id))
+        let header = Header {
+            nodes: self.load_nodes(),
+            ..run_header(id)
+        };
+        let journal = Journal::create(state, header)
             .map_err(doing(Code::Failed, "begin the journal of the run"))?;
-        let standing = raise(plan, None, &mut self.nodes, journal)
+        let standing = raise(&plan, None, &mut self.nodes, journal)
             .map_err(doing(Code::Failed, "make the directories of the run"))?;
         self.directories = Some(standing);
         Ok(())
@@ -566,6 +588,10 @@ impl Arms {
     pub(crate) fn notes(&self, asked: &[Asked]) -> Vec<Warning> {
         let direct = asked.iter().any(|one| one.workload.is_direct());
         let mut notes = Vec::new();
+        notes.extend(self.note_on_nodes().map(|text| Warning {
+            about: String::new(),
+            text,
+        }));
         for target in self
             .targets
             .iter()
@@ -587,7 +613,7 @@ impl Arms {
                     about: target.name.clone(),
                     text: remote::NOTE.into(),
                 });
-            } else if direct && target.direct_align_bytes() == 0 {
+            } else if direct && target.direct_align_bytes() == 0 && !target.is_only_on_nodes() {
                 notes.push(Warning {
                     about: target.name.clone(),
                     text: "direct I/O does not work here: this machine's page cache takes part"
@@ -630,6 +656,7 @@ pub(super) fn run_header(id: &str) -> Header {
         began_at: jiff::Timestamp::now().to_string(),
         mount_dir: None,
         ask: None,
+        nodes: Vec::new(),
     }
 }
 
@@ -715,6 +742,7 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
         remote: None,
         facts: None,
         made: None,
+        places: Vec::new(),
     }
 }
 

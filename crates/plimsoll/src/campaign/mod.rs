@@ -8,12 +8,15 @@ mod arms;
 mod attach;
 mod device;
 mod names;
+mod on_nodes;
+mod player;
 mod programs;
 mod proof;
 mod remote;
 mod room;
 mod scale;
 mod trial;
+pub(crate) mod words;
 
 pub(crate) use arms::{Arms, problems};
 
@@ -32,6 +35,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use device::Consent;
+pub(crate) use on_nodes::Loaders;
+pub(crate) use player::EnginePlayer;
 pub(crate) use proof::{prove, refuse_failed, unseen};
 pub(crate) use scale::{Asked, entries, label_of};
 
@@ -73,7 +78,8 @@ pub(crate) fn check_shapes(
             data_check: settings.data_check,
             ..RunOptions::default()
         };
-        for (_, target) in arms.probed() {
+        // What nodes cannot play they say when they prepare it.
+        for (_, target) in arms.probed().filter(|(_, t)| !t.is_only_on_nodes()) {
             plimsoll_engine::check(target.place(), &one.workload, &options)
                 .map_err(failed(Code::Usage))?;
         }
@@ -114,7 +120,7 @@ pub(crate) fn manifest(
         entries,
         blocks: settings.blocks,
         ladder: Vec::new(),
-        load_nodes: Vec::new(),
+        load_nodes: arms.load().map_or_else(Vec::new, Loaders::facts),
     }
 }
 
@@ -138,7 +144,8 @@ pub(crate) fn carry_out(
         everyone.event(&RunEvent::Warning(note.clone()));
     }
     let (trials, ended) = run_all(manifest, arms, settings, stop, &mut everyone);
-    let interrupted = ended.is_err() || stop.load(Ordering::Relaxed);
+    let lost = trials.iter().any(|trial| trial.lost_node().is_some());
+    let interrupted = ended.is_err() || lost || stop.load(Ordering::Relaxed);
     let comparisons = plimsoll_stats::compare_all(manifest, &trials);
     everyone.event(&RunEvent::Finished {
         interrupted,
@@ -171,7 +178,14 @@ fn run_all(
             .find(|entry| entry.label == trial.workload);
         let entry = entry.expect("the order was made from these entries");
         match trial::run_trial(&trial, arms, entry, settings, stop, listener) {
-            Ok(result) => results.push(result),
+            Ok(result) => {
+                let lost = result.lost_node().is_some();
+                results.push(result);
+                // Another number of nodes is another load.
+                if lost {
+                    break;
+                }
+            }
             // A stop while files are laid out is no failure of the trial.
             Err(_) if stop.load(Ordering::Relaxed) => break,
             Err(failure) => return (results, Err(failure)),

@@ -5,6 +5,7 @@ use super::arms::stopped;
 use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
 use plimsoll_core::event::Warning;
+use plimsoll_core::rng::Seed;
 use plimsoll_engine::{Fault, Place, VerifyOptions, VerifyReport};
 use plimsoll_lab::host::Hosts as _;
 use plimsoll_lab::proofs::{self, Depth, Outcome, Proved};
@@ -29,26 +30,14 @@ pub(crate) fn prove(
 ) -> Result<Vec<(String, Vec<Proved>)>, Failure> {
     let mut all = Vec::new();
     for (name, target) in arms.probed() {
-        let options = VerifyOptions {
-            bytes: VERIFY_BYTES,
-            operations: OPERATIONS,
-            depth: DEPTH,
-            seed: settings.seed.derive(&format!("verify {id} {name}"), 0),
-        };
-        let verified = match target.place() {
-            Place::Directory { path, direct_align } => {
-                plimsoll_engine::verify(path, direct_align, &options, stop)
-            }
-            Place::Nfs { address, directory } => {
-                plimsoll_engine::verify_export(address, directory, &options, stop)
-            }
-            _ => continue,
-        };
-        let report = verified.map_err(failed(Code::Failed))?;
-        if stop.load(Ordering::Relaxed) {
-            return Err(stopped());
+        let seed = settings.seed.derive(&format!("verify {id} {name}"), 0);
+        if let Some(load) = arms.load() {
+            load.prove(name, target.places(), seed, stop)?;
         }
-        judge(name, &report)?;
+        if target.is_only_on_nodes() {
+            continue;
+        }
+        write_verify(name, target.place(), seed, stop)?;
         // The other proofs are seen through a mounted directory.
         let (Some((made, nodes)), Some(directory)) = (target.made(), &target.directory) else {
             continue;
@@ -59,6 +48,36 @@ pub(crate) fn prove(
         all.push((name.to_owned(), proved));
     }
     Ok(all)
+}
+
+/// Sees whether a place keeps what is written to it; fine where it keeps nothing, or is no
+/// directory.
+pub(super) fn write_verify(
+    name: &str,
+    place: Place<'_>,
+    seed: Seed,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let options = VerifyOptions {
+        bytes: VERIFY_BYTES,
+        operations: OPERATIONS,
+        depth: DEPTH,
+        seed,
+    };
+    let verified = match place {
+        Place::Directory { path, direct_align } => {
+            plimsoll_engine::verify(path, direct_align, &options, stop)
+        }
+        Place::Nfs { address, directory } => {
+            plimsoll_engine::verify_export(address, directory, &options, stop)
+        }
+        _ => return Ok(()),
+    };
+    let report = verified.map_err(failed(Code::Failed))?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(stopped());
+    }
+    judge(name, &report)
 }
 
 /// The first proof that failed is the reason to trust no figure of that system.

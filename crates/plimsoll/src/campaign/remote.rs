@@ -2,11 +2,11 @@
 //! Exports of NFS servers as targets: plimsoll itself is the client.
 
 use super::Asked;
-use crate::failure::{Code, Failure, doing};
+use crate::failure::{Code, Failure, failed};
 use plimsoll_core::plan::{Action, HERE, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::workload::Workload;
-use plimsoll_nfs::{Address, Share};
+use plimsoll_nfs::Address;
 
 /// What reports say of such a target.
 pub(super) const DESCRIPTION: &str = "an NFS export; plimsoll is the client";
@@ -29,25 +29,7 @@ pub(super) fn check(given: &str, asked: &[Asked]) -> Result<(), Failure> {
 
 /// What is known of an export. It is mounted for it, and nothing is changed.
 pub(super) fn facts(address: &Address) -> Result<TargetFacts, Failure> {
-    let look = || doing(Code::Failed, format!("use target '{address}'"));
-    let share = Share::mount(address).map_err(look())?;
-    let room = share.room().map_err(look())?;
-    let limits = share.limits();
-    let writes = if address.sync { "sync" } else { "async" };
-    Ok(TargetFacts {
-        path: address.export.clone(),
-        mount_point: address.to_string(),
-        mount_source: format!("{}:{}", address.host, address.export),
-        file_system: "nfs3 (plimsoll)".into(),
-        mount_options: format!(
-            "vers=3,proto=tcp,rsize={},wsize={},{writes},no cache",
-            limits.read_bytes, limits.write_bytes
-        ),
-        device: address.to_string(),
-        size_bytes: room.size_bytes,
-        free_bytes: room.free_bytes,
-        direct_align_bytes: 0,
-    })
+    plimsoll_lab::facts::export(&address.to_string()).map_err(failed(Code::Failed))
 }
 
 /// The step that makes the arm's directory.

@@ -8,6 +8,7 @@ use plimsoll_core::event::{
     Entry, Generator, Interval, Listener, OpStats, RunEvent, ServerUse, TrialId, TrialResult,
     Warning,
 };
+use plimsoll_core::load::start_spread;
 use plimsoll_core::model::{Cell, Fidelity, Model, Selection};
 use plimsoll_core::num::{ratio, saturating_u32};
 use plimsoll_core::plan::Server;
@@ -16,7 +17,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::{Commands, Workload};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
-use plimsoll_engine::{Outcome, Prepared, RunOptions};
+use plimsoll_engine::{Outcome, Place, Prepared, RunOptions};
 use plimsoll_lab::host::{Clock as _, Nodes, SystemClock};
 use plimsoll_lab::watch;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,9 @@ const QUIET_POLL: Duration = Duration::from_millis(50);
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// An open loop is carried when at least this share of it was handed over.
 const CARRIED_MIN: f64 = 0.995;
+
+/// Nodes whose starts are further apart are said not to have started together.
+const SPREAD_MAX: Nanos = Nanos(100_000_000);
 
 /// Bad blocks that a remark names; all are in the run folder, up to a limit.
 const FINDINGS_SHOWN: usize = 5;
@@ -98,62 +102,141 @@ pub(crate) fn run_trial(
     if let Workload::Commands(commands) = &entry.workload {
         return run_programs(trial, arms, commands, stop, listener);
     }
-    let play = Play::of(entry, settings.whole, settings.seed, trial.block);
-    let seed = block_seed(settings.seed, trial.block);
-    let clock = HostClock::start();
-    let failure = failed(Code::Failed);
-    let mut prepared = plimsoll_engine::prepare(
-        arms.target(&trial.arm).place(),
-        &entry.workload,
-        play.cells(),
-        seed,
-        settings.engine,
-        stop,
-    )
-    .map_err(&failure)?;
-    settle(arms.devices(), stop);
-    let prepare = clock.now();
+    if arms.load().is_some() {
+        return super::on_nodes::run_trial(trial, arms, entry, settings, stop, listener);
+    }
+    let part = Part {
+        trial,
+        entry,
+        place: arms.target(&trial.arm).place(),
+        devices: arms.devices(),
+        settings,
+    };
+    let mut ready = part.prepare(stop)?;
     listener.event(&RunEvent::Prepared {
         trial: trial.clone(),
-        took: prepare,
+        took: ready.took,
     });
-    let servers = arms.servers(&trial.arm);
-    let (outcome, servers) = watched(servers, || {
-        measure(&mut prepared, trial, entry, settings, stop, listener)
-    });
-    let outcome = outcome?;
-    // What phases and loops leave is built anew for every trial, as their originals do; a data file
-    // serves all trials of its arm and goes with the arm's directory.
-    if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
-        prepared.remove().map_err(&failure)?;
-    }
-    let fidelity = match &entry.workload {
-        Workload::Model(model) if !outcome.interrupted => {
-            play.fidelity(model, entry.scale, &outcome.submitted)
-        }
-        _ => Vec::new(),
+    let mut on_interval = |interval: Interval| {
+        listener.event(&RunEvent::Interval {
+            place: trial.place,
+            interval,
+        });
     };
+    let (outcome, servers) = watched(arms.servers(&trial.arm), || {
+        part.measure(&mut ready, Nanos(0), stop, &mut on_interval)
+    });
     let result = TrialResult {
-        trial: trial.clone(),
-        length: outcome.length,
-        prepare,
-        stats: outcome.stats,
-        phases: outcome.phases,
-        workers: outcome.workers,
-        generator: outcome.generator,
-        fidelity,
-        interrupted: outcome.interrupted,
-        failed: outcome.failed,
-        data_check: outcome.data_check,
         servers,
-        nodes: Vec::new(),
+        ..part.result(ready, outcome?)?
     };
     tell(&result, entry.workload.is_open_loop(), listener);
     Ok(result)
 }
 
+/// What one machine does of a trial.
+pub(super) struct Part<'a> {
+    pub(super) trial: &'a TrialId,
+    pub(super) entry: &'a Entry,
+    pub(super) place: Place<'a>,
+    /// Disks below the place (major:minor) that can be watched for traffic.
+    pub(super) devices: &'a [String],
+    pub(super) settings: &'a Settings,
+}
+
+/// A part whose files are laid out.
+pub(super) struct Ready {
+    prepared: Prepared,
+    play: Play,
+    /// How long that took.
+    pub(super) took: Nanos,
+}
+
+impl Part<'_> {
+    fn seed(&self) -> Seed {
+        block_seed(self.settings.seed, self.trial.block)
+    }
+
+    /// Lays out the files, and waits until the disks are quiet.
+    pub(super) fn prepare(&self, stop: &AtomicBool) -> Result<Ready, Failure> {
+        let settings = self.settings;
+        let play = Play::of(self.entry, settings.whole, settings.seed, self.trial.block);
+        let clock = HostClock::start();
+        let prepared = plimsoll_engine::prepare(
+            self.place,
+            &self.entry.workload,
+            play.cells(),
+            self.seed(),
+            settings.engine,
+            stop,
+        )
+        .map_err(failed(Code::Failed))?;
+        settle(self.devices, stop);
+        Ok(Ready {
+            prepared,
+            play,
+            took: clock.now(),
+        })
+    }
+
+    /// Plays it, from this instant of the machine's clock on.
+    pub(super) fn measure(
+        &self,
+        ready: &mut Ready,
+        start_at: Nanos,
+        stop: &AtomicBool,
+        on_interval: &mut dyn FnMut(Interval),
+    ) -> Result<Outcome, Failure> {
+        let (entry, settings) = (self.entry, self.settings);
+        let options = RunOptions {
+            length: entry.length,
+            warmup: warmup(&entry.workload, settings),
+            depth_max: DEPTH_MAX,
+            seed: self.seed(),
+            data_check: settings.data_check,
+            // The place is another for every trial, also of two arms on one system.
+            stamp_seed: settings.stamp_seed.derive("trial", self.trial.place.into()),
+            start_at,
+        };
+        let ran = ready.prepared.run(&options, stop, on_interval);
+        ran.map_err(failed(Code::Failed))
+    }
+
+    /// What it gave, held against the model; cleans up what the next trial builds anew.
+    pub(super) fn result(&self, ready: Ready, outcome: Outcome) -> Result<TrialResult, Failure> {
+        let entry = self.entry;
+        // What phases and loops leave is built anew for every trial, as their originals do; a data
+        // file serves all trials of its arm and goes with the arm's directory.
+        if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
+            ready.prepared.remove().map_err(failed(Code::Failed))?;
+        }
+        let fidelity = match &entry.workload {
+            Workload::Model(model) if !outcome.interrupted => {
+                let submitted = &outcome.submitted;
+                ready.play.fidelity(model, entry.scale, submitted)
+            }
+            _ => Vec::new(),
+        };
+        Ok(TrialResult {
+            trial: self.trial.clone(),
+            length: outcome.length,
+            prepare: ready.took,
+            stats: outcome.stats,
+            phases: outcome.phases,
+            workers: outcome.workers,
+            generator: outcome.generator,
+            fidelity,
+            interrupted: outcome.interrupted,
+            failed: outcome.failed,
+            data_check: outcome.data_check,
+            servers: Vec::new(),
+            nodes: Vec::new(),
+        })
+    }
+}
+
 /// Tells the listener of a result and of what a reader of it should know.
-fn tell(result: &TrialResult, open_loop: bool, listener: &mut dyn Listener) {
+pub(super) fn tell(result: &TrialResult, open_loop: bool, listener: &mut dyn Listener) {
     listener.event(&RunEvent::TrialEnded(Box::new(result.clone())));
     for text in remarks(result, open_loop) {
         let about = format!("{} on {}", result.trial.workload, result.trial.arm);
@@ -211,7 +294,7 @@ fn run_programs(
 }
 
 /// Does something while these servers are watched.
-fn watched<T>(
+pub(super) fn watched<T>(
     servers: Option<(&[Server], Nodes)>,
     work: impl FnOnce() -> T,
 ) -> (T, Vec<ServerUse>) {
@@ -262,35 +345,6 @@ pub(super) fn warmup(workload: &Workload, settings: &Settings) -> Nanos {
     settings.warmup
 }
 
-fn measure(
-    prepared: &mut Prepared,
-    trial: &TrialId,
-    entry: &Entry,
-    settings: &Settings,
-    stop: &AtomicBool,
-    listener: &mut dyn Listener,
-) -> Result<Outcome, Failure> {
-    let options = RunOptions {
-        length: entry.length,
-        warmup: warmup(&entry.workload, settings),
-        depth_max: DEPTH_MAX,
-        seed: block_seed(settings.seed, trial.block),
-        data_check: settings.data_check,
-        // The place is another for every trial, also of two arms on one system.
-        stamp_seed: settings.stamp_seed.derive("trial", trial.place.into()),
-        start_at: Nanos(0),
-    };
-    let mut on_interval = |interval: Interval| {
-        listener.event(&RunEvent::Interval {
-            place: trial.place,
-            interval,
-        });
-    };
-    prepared
-        .run(&options, stop, &mut on_interval)
-        .map_err(failed(Code::Failed))
-}
-
 /// What a reader of this result should know.
 fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -303,6 +357,12 @@ fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
         remarks.push(format!("{errors} of {ops} operations failed"));
     }
     remarks.extend(remark_on_data(result));
+    if let Some(spread) = start_spread(&result.nodes).filter(|spread| *spread > SPREAD_MAX) {
+        remarks.push(format!(
+            "the nodes did not start together: the last one {} after the first; seconds of the trial are those of each node's own start",
+            units::duration(spread)
+        ));
+    }
     let lost = result.generator.not_submitted;
     let submitted = result.stats.ops();
     if ratio(submitted as f64, (submitted + lost) as f64) < CARRIED_MIN && lost > 0 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll agent`: what a plimsoll on another machine starts here.
 
+use crate::campaign::EnginePlayer;
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_lab::host::agent::{Program, serve};
 use plimsoll_lab::journal::StateDir;
@@ -34,6 +35,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     let state = StateDir::new(&args.dir);
     serve(
         &mut super::host(),
+        &EnginePlayer,
         &state,
         &program.build,
         (input, output),

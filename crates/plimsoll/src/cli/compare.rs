@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::measure::{Measure, Timing, measure, policy};
+use super::measure::{Measure, Source, Timing, measure, policy};
 use super::stack::Shape;
 use crate::campaign::Consent;
 use crate::failure::{Code, Failure, Outcome};
@@ -18,6 +18,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll compare /mnt/a /mnt/b -w varmail
+  plimsoll compare /mnt/a /mnt/b -w varmail --from n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
 pub(super) struct Args {
     /// Directories, new files, block devices, disks of somebody else (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or stacks; the first is the base of all ratios.
@@ -35,6 +36,8 @@ pub(super) struct Args {
     timing: Timing,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    source: Source,
     /// Block devices among the targets may be overwritten. One that carries a file system, a
     /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
@@ -72,6 +75,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         whole: false,
         timing: &args.timing,
         shape: &args.shape,
+        source: &args.source,
         consent: Consent::of(&args.destroy),
         policy,
         output: args.output.as_deref(),
@@ -83,6 +87,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     super::measure::check_data(&results)?;
+    super::measure::check_nodes(&results)?;
     if !results.complete {
         return super::done(Code::Interrupted);
     }

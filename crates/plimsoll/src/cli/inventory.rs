@@ -196,10 +196,10 @@ mod tests {
         parse(text, Path::new("/lab"), "lab.toml")
     }
 
-    /// The examples of the manual, in the order in which they stand there.
-    fn examples() -> Vec<String> {
-        let page = include_str!("../../../../docs/stacks/inventory.md");
-        let mut parts = page.split("```toml\n").skip(1);
+    /// The examples of a page in this language, in the order in which they stand there.
+    fn examples(page: &str, language: &str) -> Vec<String> {
+        let begin = format!("```{language}\n");
+        let mut parts = page.split(&begin).skip(1);
         let mut all = Vec::new();
         while let Some((example, _)) = parts.next().and_then(|part| part.split_once("```")) {
             all.push(example.to_owned());
@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_manual_are_understood() {
-        let examples = examples();
+        let page = include_str!("../../../../docs/stacks/inventory.md");
+        let examples = examples(page, "toml");
         assert!(examples.len() >= 2, "{examples:?}");
         for example in &examples {
             parsed(example).unwrap();
@@ -219,6 +220,22 @@ mod tests {
         assert_eq!(names, ["n1", "n2", "box"]);
         assert_eq!(first.machines[0].dir, DIR);
         assert_eq!(first.machines[2].reach, ["docker", "exec", "-i", "box"]);
+    }
+
+    #[test]
+    fn the_examples_of_load_from_nodes_are_understood() {
+        use clap::Parser as _;
+        let page = include_str!("../../../../docs/stacks/load.md");
+        let inventory = parsed(&examples(page, "toml")[0]).unwrap();
+        let commands = examples(page, "text").concat();
+        assert!(commands.lines().count() >= 4, "{commands}");
+        for line in commands.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            super::super::Cli::try_parse_from(&words).unwrap();
+            let from = words.iter().position(|word| *word == "--from").unwrap();
+            let names: Vec<String> = words[from + 1].split(',').map(Into::into).collect();
+            assert_eq!(inventory.nodes(&names).unwrap().len(), 2, "{line}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll layers`: what each layer of a stack costs.
 
-use super::measure::{Measure, Timing, measure, policy};
+use super::measure::{Measure, Source, Timing, measure, policy};
 use super::stack::Shape;
 use crate::campaign::Consent;
 use crate::failure::{Code, Failure, Outcome};
@@ -84,6 +84,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         whole: false,
         timing: &args.timing,
         shape: &args.shape,
+        source: &Source::HERE,
         consent: Consent::of(&[]),
         policy,
         output: args.output.as_deref(),

@@ -4,14 +4,15 @@
 use super::progress::Progress;
 use super::spec::{Scale, TargetSpec, WorkloadSpec};
 use super::stack::Shape;
-use crate::campaign::{self, Arms, Asked, Consent, Settings};
-use crate::failure::{Code, Failure, failed};
+use crate::campaign::{self, Arms, Asked, Consent, Loaders, Settings, words};
+use crate::failure::{Code, Failure, doing, failed};
 use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{Manifest, Results};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::Depth;
+use plimsoll_lab::stacks::{Options, Place};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -53,11 +54,9 @@ pub(super) struct Timing {
 
 impl Timing {
     fn data_check(&self) -> DataCheck {
-        match self.verify_data.as_deref() {
-            Some("always") => DataCheck::Always,
-            Some(_) => DataCheck::End,
-            None => DataCheck::Off,
-        }
+        let word = self.verify_data.as_deref();
+        let meant = word.and_then(|word| words::meant(&words::DATA_CHECKS, word));
+        meant.unwrap_or(DataCheck::Off)
     }
 
     /// The seed that was given, or a new one.
@@ -71,6 +70,37 @@ impl Timing {
     }
 }
 
+/// Which machines the load comes from.
+#[derive(Debug, clap::Args)]
+pub(super) struct Source {
+    /// Nodes of the file given with --on that the load comes from, instead of this machine. Each
+    /// plays the whole workload; all start together. A directory is then one of theirs, and of a
+    /// stack each becomes a client.
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    from: Vec<String>,
+}
+
+impl Source {
+    /// The machine this program runs on.
+    pub(super) const HERE: Source = Source { from: Vec::new() };
+
+    /// Reaches the nodes, if there are any.
+    fn loaders(&self, options: &Options) -> Result<Option<Loaders>, Failure> {
+        if self.from.is_empty() {
+            return Ok(None);
+        }
+        let Some(Place::Inventory(inventory)) = &options.place else {
+            return Err(Failure::usage(
+                "find the nodes of --from: give the file that names them with --on FILE.toml",
+            )
+            .hint("docs/stacks/inventory.md says what stands in it"));
+        };
+        let nodes = inventory.nodes(&self.from);
+        let nodes = nodes.map_err(doing(Code::Usage, "find the nodes of --from"))?;
+        Loaders::reach(nodes).map(Some)
+    }
+}
+
 /// What `run` and `compare` ask for.
 #[derive(Debug)]
 pub(super) struct Measure<'a> {
@@ -81,6 +111,7 @@ pub(super) struct Measure<'a> {
     pub(super) whole: bool,
     pub(super) timing: &'a Timing,
     pub(super) shape: &'a Shape,
+    pub(super) source: &'a Source,
     pub(super) consent: Consent,
     pub(super) policy: Policy,
     pub(super) output: Option<&'a Path>,
@@ -95,7 +126,10 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     let targets: Vec<TargetSpec> = job
         .targets
         .iter()
-        .map(|text| TargetSpec::parse(text))
+        .map(|text| match job.source.from.is_empty() {
+            true => TargetSpec::parse(text),
+            false => TargetSpec::parse_on_nodes(text),
+        })
         .collect::<Result<_, _>>()?;
     let asked: Vec<Asked> = job
         .workloads
@@ -110,7 +144,9 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     let settings = settings(job, &id)?;
     let state = super::state_dir()?;
     let options = job.shape.options(&state)?;
-    let mut arms = Arms::named(job.targets, &targets, job.control, options, super::nodes());
+    let load = job.source.loaders(&options)?;
+    let mut arms =
+        Arms::named(job.targets, &targets, job.control, options, super::nodes()).loaded_by(load);
     arms.check(&asked, &job.consent)?;
     if job.dry_run {
         show_plan(job, &arms, &asked, &settings, &id);
@@ -160,6 +196,26 @@ pub(super) fn check_trials(results: &Results) -> Result<(), Failure> {
             format!("go on with {} on {}: {reason}", trial.workload, trial.arm),
         )
         .hint("what was measured until then is in the run folder")),
+    }
+}
+
+/// Fails when a machine that load came from was lost: what was measured is kept.
+pub(super) fn check_nodes(results: &Results) -> Result<(), Failure> {
+    let mut lost = results.trials.iter();
+    let lost = lost.find_map(|result| Some((&result.trial, result.lost_node()?)));
+    match lost {
+        None => Ok(()),
+        Some((trial, (node, lost))) => Err(Failure::new(
+            Code::LostNode,
+            format!(
+                "go on with {} on {}: node {node} was lost {} after the start: {}",
+                trial.workload,
+                trial.arm,
+                units::clock_duration(lost.after),
+                lost.why
+            ),
+        )
+        .hint("what was measured is in the run folder, which says that it is incomplete")),
     }
 }
 
@@ -251,11 +307,7 @@ fn settings(job: &Measure<'_>, id: &str) -> Result<Settings, Failure> {
         warmup: timing.warmup,
         whole: job.whole,
         verify: !timing.no_verify,
-        engine: match timing.engine.as_str() {
-            "uring" => EngineChoice::Uring,
-            "sync" => EngineChoice::Sync,
-            _ => EngineChoice::Auto,
-        },
+        engine: words::meant(&words::ENGINES, &timing.engine).unwrap_or_default(),
     })
 }
 

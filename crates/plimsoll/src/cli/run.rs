@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll run`: one workload on one target.
 
-use super::measure::{Measure, Timing, measure};
+use super::measure::{Measure, Source, Timing, measure};
 use super::stack::Shape;
 use crate::campaign::Consent;
 use crate::failure::{Code, Outcome};
@@ -33,6 +33,8 @@ pub(super) struct Args {
     timing: Timing,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    source: Source,
     /// Block devices among the targets may be overwritten. One that carries a file system, a
     /// partition table or a RAID signature, or is in use, must be named again: --destroy=/dev/sdx.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
@@ -92,6 +94,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         whole: args.whole,
         timing: &args.timing,
         shape: &args.shape,
+        source: &args.source,
         consent: Consent::of(&args.destroy),
         policy: Policy::default(),
         output: args.output.as_deref(),
@@ -103,6 +106,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         return Ok(std::process::ExitCode::SUCCESS);
     };
     super::measure::check_data(&results)?;
+    super::measure::check_nodes(&results)?;
     if !results.complete {
         return super::done(Code::Interrupted);
     }

@@ -242,23 +242,8 @@ impl TargetSpec {
     /// Reads a directory, a file that does not exist yet, a block device, the address of an NFS
     /// export or of a disk that somebody else serves, the name of a stack, `null` or `sim`.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
-        match text {
-            "null" => return Ok(TargetSpec::Null),
-            // Not in the help: only a measurement of the program itself wants it.
-            "nop" => return Ok(TargetSpec::Nop),
-            "sim" => return Ok(TargetSpec::Sim),
-            address if Address::is_meant(address) => {
-                return address.parse().map(TargetSpec::Nfs).map_err(Failure::usage);
-            }
-            address if attach::Address::is_meant(address) => {
-                let address = address.parse().map_err(Failure::usage)?;
-                return Ok(TargetSpec::Attach(Box::new(address)));
-            }
-            name if is_stack(name) => {
-                let choice = Choice::parse(name).map_err(Failure::usage)?;
-                return Ok(TargetSpec::Stack(Box::new(choice)));
-            }
-            _ => {}
+        if let Some(spec) = TargetSpec::by_word(text)? {
+            return Ok(spec);
         }
         let path = PathBuf::from(text);
         match std::fs::metadata(&path) {
@@ -274,6 +259,42 @@ impl TargetSpec {
             }
             Err(error) => Err(Failure::usage(format!("use target '{text}': {error}"))
                 .hint(format!("a target is a directory, a new file (written as ./name), a block device, an NFS export (nfs://host/export), a disk of somebody else (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names()))),
+        }
+    }
+}
+
+impl TargetSpec {
+    /// Reads what is no path of this machine.
+    fn by_word(text: &str) -> Result<Option<Self>, Failure> {
+        Ok(Some(match text {
+            "null" => TargetSpec::Null,
+            // Not in the help: only a measurement of the program itself wants it.
+            "nop" => TargetSpec::Nop,
+            "sim" => TargetSpec::Sim,
+            address if Address::is_meant(address) => {
+                TargetSpec::Nfs(address.parse().map_err(Failure::usage)?)
+            }
+            address if attach::Address::is_meant(address) => {
+                let address = address.parse().map_err(Failure::usage)?;
+                TargetSpec::Attach(Box::new(address))
+            }
+            name if is_stack(name) => {
+                let choice = Choice::parse(name).map_err(Failure::usage)?;
+                TargetSpec::Stack(Box::new(choice))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Reads a target that is used from other machines: a path is a directory of theirs.
+    pub(crate) fn parse_on_nodes(text: &str) -> Result<Self, Failure> {
+        match TargetSpec::by_word(text)? {
+            Some(spec) => Ok(spec),
+            None if text.starts_with('/') => Ok(TargetSpec::Directory(text.into())),
+            None => Err(Failure::usage(format!(
+                "use target '{text}' from nodes: give a directory that is on all of them by its \
+                 absolute path, an NFS export (nfs://host/export), or a stack"
+            ))),
         }
     }
 }

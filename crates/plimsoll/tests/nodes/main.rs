@@ -9,6 +9,7 @@
     reason = "a test: it panics, waits and starts programs"
 )]
 
+mod load;
 mod spread;
 mod support;
 
@@ -106,6 +107,7 @@ fn journal(place: &Path, node: &Node) -> Journal {
         owner: Owner::this(),
         began_at: "2026-01-01T00:00:00Z".into(),
         mount_dir: None,
+        nodes: Vec::new(),
         ask: Some(Ask {
             parts,
             size_bytes: 0,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::channel::Broken;
 use super::connect::{Connection, Uploaded};
 use super::message::{Answer, Request, Secret, written};
 use super::program::Program;
@@ -22,7 +23,7 @@ use crate::host::{Host, Usage, files};
 const ACTION_LIMIT: Duration = Duration::from_secs(900);
 
 /// How long an answer that needs no work may take.
-const QUESTION_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const QUESTION_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long the agent may take to clean up behind itself and end.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -81,7 +82,11 @@ impl AgentHost {
         self.ask(&Request::Ping, QUESTION_LIMIT).map(|_| ())
     }
 
-    fn ask(&self, request: &Request, limit: Duration) -> Result<Answer, HostError> {
+    /// Does something with the connection, unless it is lost. When it breaks it is lost.
+    pub(super) fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, Broken>,
+    ) -> Result<T, HostError> {
         let mut connection = self.connection.borrow_mut();
         let gone = |why: &str| HostError::OnNode {
             node: self.node.clone(),
@@ -93,28 +98,37 @@ impl AgentHost {
         if let Some(why) = &*self.lost.borrow() {
             return Err(gone(why));
         }
-        match connection.ask(request, limit) {
-            Ok(Answer::Failed(what)) => Err(HostError::OnNode {
+        work(&mut connection).map_err(|broken| {
+            let why = broken.to_string();
+            let error = gone(&why);
+            self.lost.replace(Some(why));
+            command::end_group(&mut connection.child, &self.clock);
+            error
+        })
+    }
+
+    /// Why the connection is lost, if it is.
+    #[must_use]
+    pub fn lost(&self) -> Option<String> {
+        self.lost.borrow().clone()
+    }
+
+    pub(super) fn ask(&self, request: &Request, limit: Duration) -> Result<Answer, HostError> {
+        match self.with(|connection| connection.ask(request, limit))? {
+            Answer::Failed(what) => Err(HostError::OnNode {
                 node: self.node.clone(),
                 what,
             }),
-            Ok(Answer::Ended {
+            Answer::Ended {
                 command,
                 status,
                 output,
-            }) => Err(HostError::Failed {
+            } => Err(HostError::Failed {
                 command: format!("on node {}: {command}", self.node),
                 status,
                 output,
             }),
-            Ok(answer) => Ok(answer),
-            Err(broken) => {
-                let why = broken.to_string();
-                let error = gone(&why);
-                self.lost.replace(Some(why));
-                command::end_group(&mut connection.child, &self.clock);
-                Err(error)
-            }
+            answer => Ok(answer),
         }
     }
 
@@ -131,7 +145,7 @@ impl AgentHost {
         }
     }
 
-    fn unfitting(&self, answer: &Answer) -> HostError {
+    pub(super) fn unfitting(&self, answer: &Answer) -> HostError {
         HostError::OnNode {
             node: self.node.clone(),
             what: format!("the agent answered something else than asked: {answer:?}"),
@@ -142,6 +156,13 @@ impl AgentHost {
         match self.ask(request, QUESTION_LIMIT) {
             Ok(Answer::Path(path)) => path.map(Into::into),
             _ => None,
+        }
+    }
+
+    fn facts(&self, request: &Request) -> Result<TargetFacts, HostError> {
+        match self.ask(request, QUESTION_LIMIT)? {
+            Answer::Target(facts) => Ok(*facts),
+            other => Err(self.unfitting(&other)),
         }
     }
 
@@ -235,11 +256,11 @@ impl Host for AgentHost {
     }
 
     fn target(&self, dir: &Path) -> Result<TargetFacts, HostError> {
-        let request = Request::Target(dir.to_string_lossy().into_owned());
-        match self.ask(&request, QUESTION_LIMIT)? {
-            Answer::Target(facts) => Ok(*facts),
-            other => Err(self.unfitting(&other)),
-        }
+        self.facts(&Request::Target(dir.to_string_lossy().into_owned()))
+    }
+
+    fn export(&self, address: &str) -> Result<TargetFacts, HostError> {
+        self.facts(&Request::Export(address.into()))
     }
 
     fn free_ports(&self, from: u16, count: u16) -> Result<u16, HostError> {

@@ -233,9 +233,18 @@ impl Connection {
 
     /// Sends a request and waits for its answer.
     pub(super) fn ask(&mut self, request: &Request, limit: Duration) -> Result<Answer, Broken> {
-        let channel = self.channel();
-        channel.send(&written(request), SHELL_LIMIT)?;
-        let answer = channel.receive(limit, None)?;
+        self.send(request)?;
+        self.receive(limit)
+    }
+
+    /// Sends a request.
+    pub(super) fn send(&mut self, request: &Request) -> Result<(), Broken> {
+        self.channel().send(&written(request), SHELL_LIMIT)
+    }
+
+    /// Waits for an answer.
+    pub(super) fn receive(&mut self, limit: Duration) -> Result<Answer, Broken> {
+        let answer = self.channel().receive(limit, None)?;
         Answer::read(&answer).map_err(|text| Broken::Io(std::io::Error::other(text)))
     }
 }

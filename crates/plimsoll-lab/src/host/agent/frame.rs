@@ -11,8 +11,10 @@ const BEGIN: [u8; 4] = *b"plim";
 /// Letters and length.
 const HEAD: usize = 8;
 
-/// Longest message. The longest we send hold a text file of a plan, some ten kilobytes.
-pub const MESSAGE_MAX: usize = 4 << 20;
+/// Longest message: as long as the longest line of a run folder, since the result of a trial goes
+/// over the wire as it goes into one. Each histogram has at most 2048 buckets in use, some 30 kB;
+/// most results have some hundred kilobytes, those of series with many phases some megabytes.
+pub const MESSAGE_MAX: usize = 64 << 20;
 
 /// What is wrong with a stream of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -4,8 +4,10 @@
 //! Both sides are the same build, which the greeting checks, so there is one version and no
 //! compatibility: a message that is not understood is a fault.
 
+use plimsoll_core::load::{Task, Told};
 use plimsoll_core::plan::{Action, Step};
-use plimsoll_core::target::TargetFacts;
+use plimsoll_core::target::{MachineFacts, TargetFacts};
+use plimsoll_core::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,7 +15,7 @@ use crate::host::Usage;
 
 /// Version of the messages. The greeting itself must stay as it is for ever: it is how two
 /// versions find out that they are two.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// A text that is shown to nobody.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +27,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What an agent is asked. One answer follows each.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What an agent is asked. One answer follows each, except where other words stand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// First of all: who is there?
@@ -79,6 +81,8 @@ pub enum Request {
     IsRoot,
     /// What is below this directory?
     Target(String),
+    /// What is this export, seen from there?
+    Export(String),
     /// What have the processes with this mark used?
     Usage(String),
     /// How often did the disk below this directory flush?
@@ -97,12 +101,24 @@ pub enum Request {
         /// How many.
         count: u16,
     },
+    /// What machine is it?
+    Machine,
+    /// What does the clock show that instants are on?
+    Clock,
+    /// Do this with the data plane. [`Answer::Told`] follows, as often as there is something to
+    /// tell, and until the last one only [`Request::Clock`], [`Request::Start`] and
+    /// [`Request::Halt`] are understood.
+    Begin(Box<Task>),
+    /// Start what is prepared at this instant. No answer.
+    Start(Nanos),
+    /// Stop what was begun; what was measured is told. No answer.
+    Halt,
     /// The end.
     Bye,
 }
 
 /// What an agent answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
     /// To [`Request::Hello`].
@@ -120,7 +136,7 @@ pub enum Answer {
     Path(Option<String>),
     /// Yes or no.
     Is(bool),
-    /// Facts of a directory.
+    /// Facts of a directory or an export.
     Target(Box<TargetFacts>),
     /// A port.
     Port(u16),
@@ -139,6 +155,12 @@ pub enum Answer {
         /// Its last words.
         output: String,
     },
+    /// Facts of the machine.
+    Machine(Box<MachineFacts>),
+    /// What the clock shows.
+    Clock(Nanos),
+    /// What there is to tell of a task.
+    Told(Box<Told>),
     /// It could not be done, and why.
     Failed(String),
 }
@@ -171,6 +193,8 @@ pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::event::{Interval, KindStats, OpStats};
+    use plimsoll_core::op::Kind;
 
     #[test]
     fn the_greeting_stays_as_it_is() {
@@ -183,6 +207,38 @@ mod tests {
         assert_eq!(Request::read(text.as_bytes()), Ok(hello));
     }
 
+    /// Operations of one kind that took every time there is.
+    fn full() -> KindStats {
+        let mut all = KindStats::default();
+        let times = (0..37).flat_map(|shift| (64..128).map(move |n| Nanos(n << shift >> 6)));
+        for time in times {
+            all.service.record_many(time, u64::MAX >> 20);
+        }
+        all.response = all.service.clone();
+        all.lag = all.service.clone();
+        all
+    }
+
+    #[test]
+    fn the_largest_histograms_of_many_kinds_fit_into_a_message_and_arrive_whole() {
+        let kinds = [Kind::Read, Kind::Write, Kind::Fsync, Kind::Stat];
+        let second = Interval {
+            start: Nanos(0),
+            length: Nanos::SECOND,
+            stats: OpStats(kinds.map(|kind| (kind, full())).into()),
+        };
+        assert!(second.stats.0[&Kind::Read].service.buckets().count() > 1_800);
+        let answer = Answer::Told(Box::new(Told::Second(second)));
+        let message = written(&answer);
+        // A hundred phases of that fit, too.
+        assert!(
+            message.len() * 100 < super::super::MESSAGE_MAX,
+            "{}",
+            message.len()
+        );
+        assert_eq!(Answer::read(&message), Ok(answer));
+    }
+
     #[test]
     fn what_is_not_understood_is_a_fault() {
         for text in [
@@ -192,6 +248,9 @@ mod tests {
             r#"{"shell":"reboot"}"#,
             r#"{"hello":{"protocol":1,"build":"","more":1}}"#,
             r#"{"free_ports":{"from":70000,"count":1}}"#,
+            r#"{"start":-1}"#,
+            r#"{"begin":{"prove":{"name":"a","place":"tape","seed":1}}}"#,
+            r#"{"told":{"prepared":{}}}"#,
         ] {
             assert!(Request::read(text.as_bytes()).is_err(), "{text}");
             assert!(Answer::read(text.as_bytes()).is_err(), "{text}");

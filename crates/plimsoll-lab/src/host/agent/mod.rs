@@ -10,6 +10,7 @@
 //! its own, in the node's directory, before it begins, so that either side can undo without the
 //! other. It ends when its connection does; the copy of the program goes as soon as no journal is
 //! left, and stays until then, so that `plimsoll raze` can be run there.
+//! What it does with the data plane is given to it as a [`Player`]: the lab does not know the engine.
 //! How nodes are named and chosen is not here.
 
 mod channel;
@@ -17,14 +18,17 @@ mod client;
 mod connect;
 mod frame;
 mod message;
+mod player;
 mod program;
 mod serve;
+mod tasks;
 mod trouble;
 
 pub use client::AgentHost;
 pub use connect::Uploaded;
 pub use frame::{FrameError, Frames, MESSAGE_MAX, framed};
 pub use message::{Answer, Request};
+pub use player::{Player, Turn};
 pub use program::Program;
 pub use serve::{forget_copy, serve};
 

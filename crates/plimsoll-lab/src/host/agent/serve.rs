@@ -7,6 +7,7 @@
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Action, HERE, Step};
+use plimsoll_core::target::TargetFacts;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use super::channel::{Broken, Channel};
 use super::message::{Answer, PROTOCOL, Request, Secret, written};
+use super::player::{Player, attend};
 use super::{COPY_DIR, MADE_FILE, READY_LINE};
 use crate::host::clock::rfc3339;
 use crate::host::error::HostError;
@@ -27,7 +29,7 @@ use crate::journal::{Header, Journal, JournalError, Kind, StateDir};
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// How long an answer may take to be taken.
-const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long an agent waits for another one of the same journal to finish the action it is at.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -39,13 +41,14 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// When what came is not from a plimsoll.
 pub fn serve(
     host: &mut dyn Host,
+    player: &dyn Player,
     state: &StateDir,
     build: &str,
     (input, output): (impl AsFd, impl AsFd),
     stop: &AtomicBool,
 ) -> Result<(), String> {
     let mut channel = Channel::new(input, output);
-    let ended = answer_all(&mut channel, host, state, build, stop);
+    let ended = answer_all(&mut channel, host, player, state, build, stop);
     forget_copy(state);
     match ended {
         Broken::Closed | Broken::Stopped | Broken::TimedOut(_) => Ok(()),
@@ -57,6 +60,7 @@ pub fn serve(
 fn answer_all(
     channel: &mut Channel<impl AsFd, impl AsFd>,
     host: &mut dyn Host,
+    player: &dyn Player,
     state: &StateDir,
     build: &str,
     stop: &AtomicBool,
@@ -81,6 +85,13 @@ fn answer_all(
                 }
             }
             Ok(_) if !greeted => Answer::Failed("nobody greeted".into()),
+            Ok(Request::Begin(task)) => match attend(channel, player, &task, stop) {
+                Ok(()) => continue,
+                Err(broken) => return broken,
+            },
+            // What was to be stopped has ended of itself meanwhile.
+            Ok(Request::Start(_) | Request::Halt) => continue,
+            Ok(Request::Clock) => Answer::Clock(player.now()),
             Ok(request) => answer(request, host, state),
             Err(error) => return Broken::Io(io::Error::other(error)),
         };
@@ -110,10 +121,8 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
         Request::Exists(path) => Answer::Is(host.exists(Path::new(&path))),
         Request::KnowsFileSystem(name) => Answer::Is(host.knows_file_system(&name)),
         Request::IsRoot => Answer::Is(host.is_root()),
-        Request::Target(dir) => match host.target(Path::new(&dir)) {
-            Ok(facts) => Answer::Target(Box::new(facts)),
-            Err(error) => Answer::Failed(error.to_string()),
-        },
+        Request::Target(dir) => target(host.target(Path::new(&dir))),
+        Request::Export(address) => target(host.export(&address)),
         Request::FreePorts { from, count } => match host.free_ports(from, count) {
             Ok(port) => Answer::Port(port),
             Err(error) => Answer::Failed(error.to_string()),
@@ -124,7 +133,22 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
             Ok(place) => Answer::Place(place),
             Err(error) => Answer::Failed(error.to_string()),
         },
-        Request::Ping | Request::Hello { .. } | Request::Bye => Answer::Done,
+        Request::Machine => Answer::Machine(Box::new(crate::facts::machine())),
+        // The last ones are answered before they come here.
+        Request::Ping
+        | Request::Hello { .. }
+        | Request::Bye
+        | Request::Clock
+        | Request::Begin(_)
+        | Request::Start(_)
+        | Request::Halt => Answer::Done,
+    }
+}
+
+fn target(found: Result<TargetFacts, HostError>) -> Answer {
+    match found {
+        Ok(facts) => Answer::Target(Box::new(facts)),
+        Err(error) => Answer::Failed(error.to_string()),
     }
 }
 
@@ -195,6 +219,7 @@ fn begin(host: &dyn Host, state: &StateDir, id: &str) -> Result<Journal, Journal
         began_at: rfc3339(host.clock().unix_seconds()),
         mount_dir: None,
         ask: None,
+        nodes: Vec::new(),
     };
     Journal::create(state, header)
 }

@@ -210,12 +210,9 @@ impl Stack for Gluster {
 
     fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
         let cluster = Cluster::of(order)?;
-        let mount = Mount::new(order, &cluster, "mnt", "data").below(place.dir);
+        let mount = Mount::new(order, &cluster, place.node, "mnt", "data").below(place.dir);
         let mut plan = Plan::default();
         mount.add_to(&mut plan, "mount the volume");
-        for step in &mut plan.steps {
-            step.node.clone_from(&place.node.name);
-        }
         let made = Made {
             file_system: client::FILE_SYSTEM.into(),
             mount_dir: mount.dir,

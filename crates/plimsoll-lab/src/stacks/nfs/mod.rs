@@ -159,7 +159,7 @@ impl Stack for Nfs {
         let layout = Layout {
             order,
             server,
-            dir: &order.dir(),
+            dir: order.dir_on(&server.dir),
         };
         let (mut plan, mut made) = (Plan::default(), Made::default());
         match client(order, server)? {

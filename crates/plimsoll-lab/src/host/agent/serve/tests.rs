@@ -2,12 +2,33 @@
 //! The agent on a pretended machine: what it notes, what it strikes, what it refuses.
 
 use super::*;
-use crate::host::agent::{Frames, framed};
+use crate::host::agent::{Frames, Turn, framed};
 use crate::host::{FakeHost, FakeWhen};
 use crate::journal::Record;
+use plimsoll_core::load::{LoadPlace, Task, Told};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
 use std::io::{Read, Write, pipe};
 
 const ID: &str = "nbd-1";
+
+/// Plays nothing: says that it is prepared, waits for its start, and tells what it was given.
+struct Pretender;
+
+impl Player for Pretender {
+    fn now(&self) -> Nanos {
+        Nanos(7)
+    }
+
+    fn play(&self, task: &Task, turn: &Turn<'_>) -> Result<Told, String> {
+        let Task::Prove { seed, .. } = task else {
+            return Err("it cannot play".into());
+        };
+        turn.tell(Told::Prepared { took: Nanos(1) });
+        let start = turn.start_at().map(|at| format!("{seed} at {}", at.0));
+        Ok(Told::Proved(start))
+    }
+}
 
 fn state(place: &tempfile::TempDir) -> StateDir {
     StateDir::new(place.path())
@@ -109,6 +130,31 @@ fn the_copy_stays_while_a_journal_does() {
     assert!(!dir.exists());
 }
 
+/// Asks all this and waits for so many answers; gives them and how it ended.
+fn conversed(requests: &[Request], count: usize) -> (Vec<Answer>, Result<(), String>) {
+    let place = tempfile::tempdir().unwrap();
+    let (input, mut asked) = pipe().unwrap();
+    let (answers, output) = pipe().unwrap();
+    asked.write_all(&greeted(requests)).unwrap();
+    std::thread::scope(|scope| {
+        let agent = scope.spawn(|| {
+            let (mut host, go) = (FakeHost::new(), AtomicBool::new(false));
+            let streams = (input, output);
+            serve(&mut host, &Pretender, &state(&place), "b", streams, &go)
+        });
+        let (_nobody, unused) = pipe().unwrap();
+        let mut channel = Channel::new(answers, unused);
+        while channel.line(LONG).unwrap() != READY_LINE {}
+        let receive = |_| Answer::read(&channel.receive(LONG, None).unwrap()).unwrap();
+        let answers = (0..count).map(receive).collect();
+        drop(asked);
+        (answers, agent.join().unwrap())
+    })
+}
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(300);
+
 /// Serves these bytes; gives the answers and how it ended.
 fn served(bytes: &[u8]) -> (Vec<Answer>, Result<(), String>) {
     let place = tempfile::tempdir().unwrap();
@@ -119,6 +165,7 @@ fn served(bytes: &[u8]) -> (Vec<Answer>, Result<(), String>) {
     let go = AtomicBool::new(false);
     let ended = serve(
         &mut FakeHost::new(),
+        &Pretender,
         &state(&place),
         "b",
         (input, output),
@@ -162,4 +209,60 @@ fn nothing_is_done_before_the_greeting_or_after_what_is_not_understood() {
         assert_eq!(answers.len(), 1);
         assert!(ended.is_err());
     }
+}
+
+fn prove() -> Request {
+    Request::Begin(Box::new(Task::Prove {
+        name: "a".into(),
+        place: LoadPlace::Null,
+        seed: Seed(5),
+    }))
+}
+
+/// The same behind a greeting.
+fn greeted(requests: &[Request]) -> Vec<u8> {
+    let hello = Request::Hello {
+        protocol: PROTOCOL,
+        build: "b".into(),
+    };
+    [stream(&[hello]), stream(requests)].concat()
+}
+
+fn told(told: Told) -> Answer {
+    Answer::Told(Box::new(told))
+}
+
+#[test]
+fn a_task_is_prepared_started_at_its_instant_and_told_to_its_end() {
+    let requests = [
+        Request::Clock,
+        prove(),
+        Request::Clock,
+        Request::Start(Nanos(9)),
+    ];
+    // The connection stays open until the task has told its last.
+    let (mut answers, ended) = conversed(&requests, 5);
+    assert_eq!(ended, Ok(()));
+    answers.remove(0);
+    // What is asked while it prepares is answered before or after it says that it is prepared.
+    let prepared = told(Told::Prepared { took: Nanos(1) });
+    assert!(answers.contains(&prepared), "{answers:?}");
+    answers.retain(|answer| *answer != prepared);
+    let proved = told(Told::Proved(Some(format!("{} at 9", Seed(5)))));
+    assert_eq!(
+        answers,
+        [Answer::Clock(Nanos(7)), Answer::Clock(Nanos(7)), proved]
+    );
+}
+
+#[test]
+fn a_task_is_stopped_by_word_and_by_the_end_of_the_connection() {
+    let (answers, ended) = conversed(&[prove(), Request::Halt], 3);
+    assert_eq!(ended, Ok(()));
+    assert_eq!(answers[2], told(Told::Proved(None)));
+    // What is not a matter of the task is refused, and ends both.
+    let (_, ended) = served(&greeted(&[prove(), Request::IsRoot]));
+    assert!(ended.unwrap_err().contains("asked while it plays"));
+    // Without a word the task ends with its connection.
+    assert_eq!(served(&greeted(&[prove()])).1, Ok(()));
 }

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arms whose load comes from other machines: checked there, and a place for each node made.
+
+use super::{Arms, Target, TargetSpec, look_at};
+use crate::campaign::names::directory_name;
+use crate::campaign::on_nodes::{Loaders, check_asked};
+use crate::campaign::room::{Room, data_bytes};
+use crate::campaign::{Asked, remote};
+use crate::failure::{Code, Failure, doing};
+use plimsoll_core::load::LoadPlace;
+use plimsoll_core::plan::{Action, Node, Plan};
+use plimsoll_lab::host::Hosts as _;
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::stacks::{self, Choice};
+
+impl Target {
+    /// Whether nothing of it is on this machine.
+    pub(crate) fn is_only_on_nodes(&self) -> bool {
+        !self.places.is_empty() && self.is_real() && self.made.is_none()
+    }
+
+    /// Where each node works, in their order.
+    pub(crate) fn places(&self) -> &[LoadPlace] {
+        &self.places
+    }
+}
+
+impl Arms {
+    /// The same with the load from these machines, where there are any.
+    pub(crate) fn loaded_by(mut self, load: Option<Loaders>) -> Self {
+        if let Some(load) = &load {
+            self.nodes.meet(load.nodes());
+        }
+        self.load = load;
+        self
+    }
+
+    /// The machines that load comes from, if it is not this one.
+    pub(crate) fn load(&self) -> Option<&Loaders> {
+        self.load.as_ref()
+    }
+
+    pub(super) fn load_nodes(&self) -> Vec<Node> {
+        self.load
+            .as_ref()
+            .map_or_else(Vec::new, |load| load.nodes().to_vec())
+    }
+
+    /// What can be known to be wrong with load from nodes.
+    pub(super) fn check_on_nodes(&mut self, asked: &[Asked]) -> Result<(), Failure> {
+        let nodes = self.load_nodes();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        check_asked(asked)?;
+        for target in &self.targets {
+            match &target.spec {
+                TargetSpec::Stack(choice) => {
+                    stacks::client::check(choice).map_err(Failure::usage)?;
+                }
+                TargetSpec::Device(_) | TargetSpec::File(_) | TargetSpec::Attach(_) => {
+                    return Err(Failure::usage(format!(
+                        "use target '{}' from nodes: one file or device is not each node's own; \
+                         give a directory that is on all of them",
+                        target.given
+                    )));
+                }
+                TargetSpec::Nfs(_) => remote::check(&target.given, asked)?,
+                _ => {}
+            }
+        }
+        self.check_room_on_nodes(&nodes, asked)
+    }
+
+    fn check_room_on_nodes(&mut self, nodes: &[Node], asked: &[Asked]) -> Result<(), Failure> {
+        let needed = data_bytes(asked);
+        let mut room = Room::default();
+        for target in &self.targets {
+            for node in nodes {
+                let about = look_at_on(target, node);
+                let host = self.nodes.on(&node.name);
+                let host = host.map_err(doing(Code::Usage, &*about))?;
+                match &target.spec {
+                    TargetSpec::Directory(root) if host.exists(root) => {
+                        let found = host.target(root).map_err(doing(Code::Usage, about))?;
+                        let place = format!("{} on node {}", found.path, node.name);
+                        room.need(&place, needed, found.free_bytes);
+                    }
+                    TargetSpec::Directory(root) => {
+                        let text = format!("there is no {}", root.display());
+                        return Err(Failure::usage(format!("{about}: {text}")));
+                    }
+                    // One room for all of them.
+                    TargetSpec::Nfs(address) => {
+                        let found = host.export(&address.to_string());
+                        let found = found.map_err(doing(Code::Usage, about))?;
+                        room.need(&target.given, needed, found.free_bytes);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        room.check()
+    }
+
+    /// Adds the steps that make the places of a target that the nodes reach themselves.
+    pub(super) fn place_on_nodes(
+        &mut self,
+        place: usize,
+        id: &str,
+        plan: &mut Plan,
+    ) -> Result<(), Failure> {
+        let nodes = self.load_nodes();
+        let target = &mut self.targets[place];
+        let name = directory_name(id, place, &target.name);
+        for node in &nodes {
+            let own = format!("{name}-{}", node.name);
+            let made = match &target.spec {
+                TargetSpec::Directory(root) => {
+                    let host = self.nodes.on(&node.name);
+                    let found = host.and_then(|host| host.target(root));
+                    let found = found.map_err(doing(Code::Failed, look_at(target)))?;
+                    let direct_align_bytes = found.direct_align_bytes;
+                    if target.facts.is_none() {
+                        target.description =
+                            format!("{} on {}", found.file_system, found.mount_source);
+                        target.facts = Some(found);
+                    }
+                    let path = super::shown(&root.join(own))?;
+                    add_directory(plan, node, &path);
+                    LoadPlace::Directory {
+                        path,
+                        direct_align_bytes,
+                    }
+                }
+                TargetSpec::Nfs(address) => {
+                    if target.facts.is_none() {
+                        let host = self.nodes.on(&node.name);
+                        let found = host.and_then(|host| host.export(&address.to_string()));
+                        target.facts = Some(found.map_err(doing(Code::Failed, look_at(target)))?);
+                        target.description = remote::DESCRIPTION.into();
+                    }
+                    add_export(plan, node, &address.to_string(), own)
+                }
+                TargetSpec::Nop => LoadPlace::Nop,
+                TargetSpec::Sim => LoadPlace::Sim,
+                _ => LoadPlace::Null,
+            };
+            target.places.push(made);
+        }
+        Ok(())
+    }
+
+    /// Adds the steps that make a client of every stack on each node, and its place there.
+    pub(super) fn clients_on_nodes(
+        &mut self,
+        id: &str,
+        state: &StateDir,
+        plan: &mut Plan,
+    ) -> Result<(), Failure> {
+        for place in 0..self.targets.len() {
+            if let TargetSpec::Stack(choice) = &self.targets[place].spec {
+                let choice = choice.clone();
+                self.clients_of(place, &choice, id, state, plan)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn clients_of(
+        &mut self,
+        place: usize,
+        choice: &Choice,
+        id: &str,
+        state: &StateDir,
+        plan: &mut Plan,
+    ) -> Result<(), Failure> {
+        let stack = choice.parts.to_string();
+        let name = directory_name(id, place, &self.targets[place].name);
+        for node in self.load_nodes() {
+            let about = format!("make a client of {stack} on node {}", node.name);
+            let dir = format!("{}/{name}", node.dir);
+            let host = self.nodes.on(&node.name);
+            let host = host.map_err(doing(Code::Failed, &*about))?;
+            // Marks are made of it: two arms may be the same stack.
+            let id = format!("{id}-{}", place + 1);
+            let client = stacks::client::plan(choice, state, (&*host, &node, &dir), &id);
+            let (steps, made) = client.map_err(doing(Code::Failed, about))?;
+            add_directory(plan, &node, &dir);
+            plan.steps.extend(steps.steps);
+            let own = format!("{name}-{}", node.name);
+            let made = match &made.address {
+                Some(address) => add_export(plan, &node, address, own),
+                None => {
+                    let path = format!("{}/{own}", made.mount_dir);
+                    add_directory(plan, &node, &path);
+                    // It is tried there: the mount is not there yet.
+                    LoadPlace::Directory {
+                        path,
+                        direct_align_bytes: 0,
+                    }
+                }
+            };
+            self.targets[place].places.push(made);
+        }
+        Ok(())
+    }
+
+    /// Their names, `n1, n2`; `None` when the load comes from this machine.
+    fn node_names(&self) -> Option<String> {
+        let load = self.load.as_ref()?;
+        let names = load.nodes().iter().map(|node| &*node.name);
+        Some(names.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What a reader should know of where the load comes from.
+    pub(super) fn note_on_nodes(&self) -> Option<String> {
+        self.node_names().map(|names| {
+            format!(
+                "the load comes from {names}: each plays the whole workload, on files of its own"
+            )
+        })
+    }
+
+    /// Behind the name of a directory that is made on every node; empty where it is made here.
+    pub(super) fn on_each_node(&self) -> String {
+        let names = self.node_names();
+        names.map_or_else(String::new, |names| format!("-NODE on each of {names}"))
+    }
+}
+
+fn look_at_on(target: &Target, node: &Node) -> String {
+    format!("look at target '{}' on node {}", target.given, node.name)
+}
+
+fn add_directory(plan: &mut Plan, node: &Node, path: &str) {
+    plan.step_on(
+        &node.name,
+        "make a directory",
+        Action::MakeDir(path.into()),
+        Some(Action::RemoveDir(path.into())),
+    );
+}
+
+fn add_export(plan: &mut Plan, node: &Node, address: &str, directory: String) -> LoadPlace {
+    let (address, name) = (address.to_owned(), directory.clone());
+    let undo = Action::RemoveRemoteDir {
+        address: address.clone(),
+        name: name.clone(),
+    };
+    let make = Action::MakeRemoteDir {
+        address: address.clone(),
+        name,
+    };
+    plan.step_on(
+        &node.name,
+        "make a directory on the export",
+        make,
+        Some(undo),
+    );
+    LoadPlace::Export { address, directory }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a node does of a run when another machine asks it: the engine's side of the agent.
+
+use super::proof::write_verify;
+use super::trial::Part;
+use super::{Settings, words};
+use crate::failure::{Code, Failure};
+use plimsoll_core::comparison::Policy;
+use plimsoll_core::load::{LoadPlace, PlayTask, Played, Task, Told};
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::sys::clock::monotonic;
+use plimsoll_engine::{Address, DataCheck, EngineChoice, Place, SimDisk};
+use plimsoll_lab::facts;
+use plimsoll_lab::host::agent::{Player, Turn};
+use std::path::Path;
+
+/// The furthest start that is waited for: who measures clocks and starts is done in seconds.
+const START_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
+
+/// Carries tasks out with the engine.
+#[derive(Debug)]
+pub(crate) struct EnginePlayer;
+
+impl Player for EnginePlayer {
+    fn now(&self) -> Nanos {
+        monotonic()
+    }
+
+    fn play(&self, task: &Task, turn: &Turn<'_>) -> Result<Told, String> {
+        let told = match task {
+            Task::Prove { name, place, seed } => prove(name, place, *seed, turn),
+            Task::Play(task) => play(task, turn),
+        };
+        told.map_err(|failure| failure.message)
+    }
+}
+
+fn prove(
+    name: &str,
+    place: &LoadPlace,
+    seed: plimsoll_core::rng::Seed,
+    turn: &Turn<'_>,
+) -> Result<Told, Failure> {
+    let proved = at(place, |place, _| write_verify(name, place, seed, turn.stop));
+    match proved {
+        Ok(()) => Ok(Told::Proved(None)),
+        Err(failure) if failure.code == Code::BadData => Ok(Told::Proved(Some(failure.message))),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn play(task: &PlayTask, turn: &Turn<'_>) -> Result<Told, Failure> {
+    let settings = settings(task)?;
+    at(&task.place, |place, devices| {
+        let part = Part {
+            trial: &task.trial,
+            entry: &task.entry,
+            place,
+            devices,
+            settings: &settings,
+        };
+        let mut ready = part.prepare(turn.stop)?;
+        turn.tell(Told::Prepared { took: ready.took });
+        let Some(start_at) = turn.start_at() else {
+            return Err(super::arms::stopped());
+        };
+        let start_at = start_at.min(monotonic() + START_MAX);
+        let mut on_interval = |interval| turn.tell(Told::Second(interval));
+        let outcome = part.measure(&mut ready, start_at, turn.stop, &mut on_interval)?;
+        let began_at = outcome.began_at;
+        let result = part.result(ready, outcome)?;
+        Ok(Told::Played(Box::new(Played { result, began_at })))
+    })
+}
+
+/// What holds for the trial, from what the task says of it.
+fn settings(task: &PlayTask) -> Result<Settings, Failure> {
+    let unknown = |word: &str| Failure::usage(format!("use '{word}': it is no choice of ours"));
+    let engine = words::meant(&words::ENGINES, &task.engine);
+    let data_check = match task.verify_data.as_deref() {
+        None => DataCheck::Off,
+        Some(word) => words::meant(&words::DATA_CHECKS, word).ok_or_else(|| unknown(word))?,
+    };
+    Ok(Settings {
+        seed: task.seed,
+        policy: Policy::default(),
+        blocks: 1,
+        length: None,
+        warmup: task.warmup,
+        whole: task.whole,
+        verify: false,
+        data_check,
+        stamp_seed: task.stamp_seed,
+        engine: engine.ok_or_else(|| unknown(&task.engine))?,
+    })
+}
+
+/// Does something in a place, given the disks below it that can be watched.
+fn at<T>(
+    place: &LoadPlace,
+    work: impl FnOnce(Place<'_>, &[String]) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    match place {
+        LoadPlace::Null => work(Place::Null, &[]),
+        LoadPlace::Nop => work(Place::Nop, &[]),
+        LoadPlace::Sim => work(Place::Sim(SimDisk::default()), &[]),
+        LoadPlace::Directory {
+            path,
+            direct_align_bytes,
+        } => {
+            let path = Path::new(path);
+            let devices: Vec<String> = facts::device_of(path).into_iter().collect();
+            // Some file systems can only be tried in a directory of ours.
+            let direct_align = match direct_align_bytes {
+                0 => facts::direct_align_in(path),
+                found => *found,
+            };
+            work(Place::Directory { path, direct_align }, &devices)
+        }
+        LoadPlace::Export { address, directory } => {
+            let address: Address = address.parse().map_err(Failure::usage)?;
+            let directory = Path::new(directory);
+            let address = &address;
+            work(Place::Nfs { address, directory }, &[])
+        }
+    }
+}
+
+/// The words a node is told these settings by.
+pub(super) fn told_words(engine: EngineChoice, check: DataCheck) -> (String, Option<String>) {
+    let engine = words::word_for(&words::ENGINES, &engine).unwrap_or_default();
+    let check = words::word_for(&words::DATA_CHECKS, &check);
+    (engine.into(), check.map(Into::into))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_understands_the_words_it_is_told_settings_by() {
+        for engine in [EngineChoice::Auto, EngineChoice::Uring, EngineChoice::Sync] {
+            for check in [DataCheck::Off, DataCheck::End, DataCheck::Always] {
+                let (word, verify) = told_words(engine, check);
+                assert_eq!(words::meant(&words::ENGINES, &word), Some(engine));
+                let meant = verify.and_then(|word| words::meant(&words::DATA_CHECKS, &word));
+                assert_eq!(meant.unwrap_or(DataCheck::Off), check);
+            }
+        }
+    }
+}
