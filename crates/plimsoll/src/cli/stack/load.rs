@@ -167,6 +167,7 @@ fn make_directory(mount: &Path, state: &StateDir) -> Result<(Standing, PathBuf, 
         began_at: jiff::Timestamp::now().to_string(),
         mount_dir: None,
         ask: None,
+        nodes: Vec::new(),
     };
     let journal = Journal::create(state, header).map_err(|e| text(&e))?;
     let mut plan = Plan::default();
