@@ -216,6 +216,7 @@ fn model(slower_max: f64) {
         },
         bursts: Vec::new(),
         fidelity: Vec::new(),
+        requests: None,
         envelope: Envelope::new(vec![cell(1), cell(3)]).expect("two cells"),
     };
     let file = fio::export(&Workload::Model(model), Nanos(1_500_000_000)).expect("fio can do it");

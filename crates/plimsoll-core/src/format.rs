@@ -20,7 +20,7 @@ impl FormatVersion {
     /// Run folders.
     pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 4 };
     /// Workload files.
-    pub const WORKLOAD: FormatVersion = FormatVersion { major: 1, minor: 1 };
+    pub const WORKLOAD: FormatVersion = FormatVersion { major: 1, minor: 2 };
     /// Journals of changes made to a machine.
     pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 3 };
 

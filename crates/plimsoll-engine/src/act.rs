@@ -11,7 +11,7 @@ use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::thread::{Builder, ScopedJoinHandle};
 
 use plimsoll_core::event::Interval;
-use plimsoll_core::model::{Arrivals, Cell, Model};
+use plimsoll_core::model::{Excerpt, Model, Played, Space};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
@@ -46,7 +46,7 @@ const REPORTS_MAX: usize = 8;
 /// What is played.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Body<'a> {
-    Model(&'a Model, &'a [Cell]),
+    Model(&'a Model, &'a Excerpt, &'a Space),
     Blocks(&'a Blocks),
     Files(&'a FileLoop, &'a Arc<Play>),
 }
@@ -295,8 +295,8 @@ impl Act<'_> {
                 };
                 self.open_file(path, wants, (post.group.depth, len), seed)
             }
-            (_, Body::Model(model, cells)) => {
-                let len = self.arrivals(model, cells).len_max();
+            (_, Body::Model(model, excerpt, space)) => {
+                let len = self.requests(model, excerpt, space).len_max();
                 self.open_file(&data, (true, false), (self.depth(role), len), seed)
             }
             _ => Err(Error::Workload("the role is none of this workload".into())),
@@ -327,9 +327,8 @@ impl Act<'_> {
         Ok((engine, name))
     }
 
-    fn arrivals(&self, model: &Model, cells: &[Cell]) -> Arrivals {
-        let (cells, align) = (cells.to_vec(), self.ground.align());
-        Arrivals::new(cells, &model.assumed, align, self.options.seed)
+    fn requests(&self, model: &Model, excerpt: &Excerpt, space: &Space) -> Played {
+        model.play(excerpt, space, self.ground.align(), self.options.seed)
     }
 
     fn play<C: Clock>(
@@ -342,8 +341,8 @@ impl Act<'_> {
     ) -> Result<Ended, Error> {
         let (end, slots, warmup) = (self.end(), stage.engine.slots(), desk.warmup);
         match (role, self.body) {
-            (_, Body::Model(model, cells)) => {
-                let source = OpenLoop::new(self.arrivals(model, cells), cells, end);
+            (_, Body::Model(model, excerpt, space)) => {
+                let source = OpenLoop::new(self.requests(model, excerpt, space), excerpt, end);
                 let mut source = Watched::new(source, 1, warmup);
                 let mut ended = stage.act(&mut source, desk, shared, start)?;
                 ended.submitted = source.into_inner().into_submitted();

@@ -95,6 +95,11 @@ impl Checks<'_> {
         if let Some(text) = fault_of_offsets(&model.assumed.offsets) {
             return fault(text);
         }
+        if let Some(packed) = &model.requests
+            && packed.bytes().is_none()
+        {
+            return fault(format!("its requests ({}) were not read", packed.file));
+        }
         self.fits(&model.name, set)
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::Cell;
+use plimsoll_core::model::{Excerpt, Model, Space};
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::blocks::{Blocks, Group, Made};
@@ -251,8 +251,10 @@ impl DataFile {
 pub struct Prepared {
     pub(crate) ground: Ground,
     pub(crate) workload: Workload,
-    /// The play of a model; empty for others.
-    pub(crate) cells: Vec<Cell>,
+    /// What of a model is played; empty for others.
+    pub(crate) excerpt: Excerpt,
+    /// Where the recorded requests of a model go.
+    pub(crate) space: Space,
     /// The file sets by name, and those of a file loop.
     pub(crate) sets: Known,
     pub(crate) trees: Option<Arc<Trees>>,
@@ -261,8 +263,8 @@ pub struct Prepared {
 
 /// Checks `workload` and lays out its files in `place`: random data, made durable. A data file
 /// that already has the right size is used as it is, with nothing of it in the page cache; so is a
-/// device whose samples hold data. `cells` is the play of a model (`None`: the whole recording
-/// once, unscaled), ignored for other workloads. The files of a series are laid out as its phases
+/// device whose samples hold data. `excerpt` is what of a model is played (`None`: the whole
+/// recording once, unscaled), ignored for other workloads. The files of a series are laid out as its phases
 /// need them.
 ///
 /// # Errors
@@ -272,22 +274,24 @@ pub struct Prepared {
 pub fn prepare(
     place: Place<'_>,
     workload: &Workload,
-    cells: Option<&[Cell]>,
+    excerpt: Option<&Excerpt>,
     seed: Seed,
     choice: EngineChoice,
     stop: &AtomicBool,
 ) -> Result<Prepared, Error> {
     let ground = Ground::of(place)?;
     ground.check(workload)?;
-    let cells = match (workload, cells) {
-        (Workload::Model(_), Some(cells)) => cells.to_vec(),
-        (Workload::Model(model), None) => model.play_whole(1.0),
-        _ => Vec::new(),
+    let excerpt = match (workload, excerpt) {
+        (Workload::Model(_), Some(excerpt)) => excerpt.clone(),
+        (Workload::Model(model), None) => model.whole(1.0),
+        _ => Excerpt::cells(Vec::new()),
     };
+    let space = ground.space(workload);
     let mut prepared = Prepared {
         ground,
         workload: workload.clone(),
-        cells,
+        excerpt,
+        space,
         sets: Known::new(),
         trees: None,
         choice,
@@ -311,7 +315,12 @@ impl Prepared {
                 let Some(data) = self.ground.data() else {
                     return Ok(());
                 };
-                let bytes = model.assumed.working_set_bytes.next_multiple_of(4096);
+                let bytes = match (&model.requests, &self.space) {
+                    (Some(packed), Space::AsRecorded) => packed.span_bytes(),
+                    (Some(packed), Space::Compact(_)) => packed.footprint_bytes(),
+                    (None, _) => model.assumed.working_set_bytes,
+                };
+                let bytes = bytes.next_multiple_of(4096);
                 match self.ground.device() {
                     Some(device) => device::fill(&data, bytes.min(device.bytes), seed, stop),
                     None => self.ground.data_file(&data, bytes, seed, stop),
@@ -351,6 +360,28 @@ impl Prepared {
 
 /// What is done to files, wherever they are.
 impl Ground {
+    /// Where recorded requests go: where they went, on a device that is large enough and where
+    /// nothing is stored; else moved together.
+    fn space(&self, workload: &Workload) -> Space {
+        let Workload::Model(Model {
+            requests: Some(packed),
+            ..
+        }) = workload
+        else {
+            return Space::AsRecorded;
+        };
+        let has_room = match (self.data(), self.device()) {
+            (None, _) => true,
+            (Some(_), Some(device)) => device.bytes >= packed.span_bytes(),
+            (Some(_), None) => false,
+        };
+        if has_room {
+            Space::AsRecorded
+        } else {
+            Space::compact(packed)
+        }
+    }
+
     fn data_file(
         &self,
         path: &Path,

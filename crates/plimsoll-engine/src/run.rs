@@ -149,7 +149,7 @@ impl Prepared {
         let play;
         let body = match (&self.workload, &self.trees) {
             (Workload::Series(_), _) => return self.run_series(options, stop, on_interval),
-            (Workload::Model(model), _) => Body::Model(model, &self.cells),
+            (Workload::Model(model), _) => Body::Model(model, &self.excerpt, &self.space),
             (Workload::Blocks(blocks), _) => {
                 self.ground.begin(blocks)?;
                 Body::Blocks(blocks)

@@ -5,8 +5,8 @@
 //! The closed loop of files is in [`crate::file_loop`]; block I/O is private.
 
 use plimsoll_core::event::WorkerResult;
-use plimsoll_core::model::{Arrivals, Cell, Load};
-use plimsoll_core::op::{Kind, Request, Sample};
+use plimsoll_core::model::{Cell, Excerpt, Load, Played};
+use plimsoll_core::op::{Request, Sample};
 use plimsoll_core::units::Nanos;
 
 use crate::error::Error;
@@ -102,10 +102,10 @@ pub fn scramble(bytes: &mut [u8]) {
     }
 }
 
-/// A model's arrivals: requests come when they come, whatever the target does.
+/// A model's requests: they come when they come, whatever the target does.
 #[derive(Debug)]
 pub struct OpenLoop {
-    arrivals: Arrivals,
+    requests: Played,
     end: Nanos,
     /// Starts of the cells, then the end of the last.
     edges: Vec<Nanos>,
@@ -115,11 +115,11 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// Plays `arrivals` of `cells` until `end`.
+    /// Plays the requests of `excerpt` until `end`.
     #[must_use]
-    pub fn new(arrivals: Arrivals, cells: &[Cell], end: Nanos) -> Self {
+    pub fn new(requests: Played, excerpt: &Excerpt, end: Nanos) -> Self {
         let mut edges = vec![Nanos(0)];
-        for cell in cells {
+        for cell in &excerpt.cells {
             let start = edges.last().copied().unwrap_or_default();
             edges.push(start + cell.length);
         }
@@ -129,10 +129,10 @@ impl OpenLoop {
             write: Load::default(),
         };
         OpenLoop {
-            arrivals,
+            requests,
             end,
             edges,
-            submitted: cells.iter().map(empty).collect(),
+            submitted: excerpt.cells.iter().map(empty).collect(),
             cell: 0,
             ended: false,
         }
@@ -149,7 +149,7 @@ impl OpenLoop {
         if self.ended {
             return None;
         }
-        let next = self.arrivals.next().filter(|r| r.intended_at < self.end);
+        let next = self.requests.next().filter(|r| r.intended_at < self.end);
         self.ended = next.is_none();
         next
     }
@@ -167,15 +167,9 @@ impl Source for OpenLoop {
         while self.cell + 1 < self.submitted.len() && at >= self.edges[self.cell + 1] {
             self.cell += 1;
         }
-        let Some(cell) = self.submitted.get_mut(self.cell) else {
-            return;
-        };
-        let load = match request.kind {
-            Kind::Read => &mut cell.read,
-            _ => &mut cell.write,
-        };
-        load.ops += 1;
-        load.bytes += u64::from(request.len);
+        if let Some(cell) = self.submitted.get_mut(self.cell) {
+            cell.count(request);
+        }
     }
 
     fn completed(&mut self, _slot: u32, _sample: &Sample) {}

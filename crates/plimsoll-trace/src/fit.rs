@@ -117,6 +117,7 @@ pub(crate) fn fit_within(
         },
         bursts: patterns.into_iter().flatten().collect(),
         fidelity: Vec::new(),
+        requests: None,
         envelope: Envelope::new(found.cells.clone()).map_err(envelope)?,
     };
     check_working_set(&found.cells, options.working_set_bytes)?;

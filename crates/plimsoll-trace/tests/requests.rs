@@ -11,16 +11,21 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use plimsoll_core::model::Gaps;
 use plimsoll_core::op::Kind;
 use plimsoll_trace::Requests;
 use plimsoll_trace::requests::{self, Request};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
+fn path(file: &str) -> PathBuf {
+    let root = std::env::var_os("PLIMSOLL_TEST_DATA").map_or(PathBuf::from(DEFAULT), PathBuf::from);
+    root.join("traces").join(file)
+}
+
 /// A trace with all its requests; `None`, said loudly, when it is not there.
 fn whole(file: &str) -> Option<(Box<dyn Requests>, Vec<Request>)> {
-    let root = std::env::var_os("PLIMSOLL_TEST_DATA").map_or(PathBuf::from(DEFAULT), PathBuf::from);
-    let path = root.join("traces").join(file);
+    let path = path(file);
     if !path.exists() {
         let _ = writeln!(
             std::io::stderr(),
@@ -64,4 +69,37 @@ fn the_msr_sample_has_the_rows_that_are_known_of_it() {
     assert!((480..500).contains(&writes), "{writes}");
     assert_eq!(reader.targets(), ["hm,0"]);
     assert!(found.iter().all(|request| request.took.is_some()));
+}
+
+/// The model of a trace of one device, its gates passed or not.
+fn fitted(file: &str) -> Option<plimsoll_trace::Fitted> {
+    drop(whole(file)?);
+    let path = path(file);
+    let survey = plimsoll_trace::survey(&mut *requests::open(&path).unwrap()).unwrap();
+    let device = &survey.devices[0].name;
+    let mut reader = requests::open(&path).unwrap();
+    let gaps = Gaps::Classes;
+    Some(plimsoll_trace::fit_requests(&mut *reader, &survey, device, "m", gaps).unwrap())
+}
+
+#[test]
+fn models_of_the_samples_pass_their_gates_and_are_small() {
+    // Largest share of the trace's bytes that a model may take: 6 % where requests come in
+    // streams; the rows of the other samples are text.
+    for (file, share_max) in [
+        ("vscsi/cloudPhysicsIO.vscsi", 0.06),
+        ("msr/msr-cambridge1-sample.csv", 0.20),
+    ] {
+        let Some(fitted) = fitted(file) else { return };
+        for line in &fitted.model.fidelity {
+            assert!(line.passed(), "{file}: {line:?}");
+            let (metric, error) = (&line.metric, line.error);
+            let _ = writeln!(std::io::stderr(), "{file}: {metric}: {error:.5}");
+        }
+        let packed = fitted.model.requests.unwrap();
+        let raw = std::fs::metadata(path(file)).unwrap().len() as f64;
+        let share = packed.packed_bytes() as f64 / raw;
+        let _ = writeln!(std::io::stderr(), "{file}: {share:.4} of {raw} bytes");
+        assert!(share <= share_max, "{file}: {share}");
+    }
 }

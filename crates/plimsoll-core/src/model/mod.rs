@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A workload model fitted from counters: an envelope of recorded intervals with Poisson arrivals.
+//! A workload model fitted from a recording.
 //!
+//! From counters: an envelope of recorded intervals with Poisson arrivals.
 //! The recording says how many operations each interval held. Given its count, the arrivals of a
 //! Poisson process in an interval are independent and uniform, so the model keeps the recorded
 //! counts exactly and draws only what the counters cannot tell: the instants inside an interval.
 //! What no counter tells (sizes around their mean, offsets) is *assumed*, and says so.
+//!
+//! From requests: the requests themselves, packed, in their order; the envelope beside them only
+//! describes.
 
 mod arrivals;
+mod excerpt;
+mod packed;
+mod recorded;
 mod slices;
 
 pub use arrivals::Arrivals;
+pub use excerpt::{Excerpt, Played};
+pub use packed::{Gaps, Packed, Packer, Unpacked, ZONE_BYTES};
+pub use recorded::{Recorded, Space};
 pub use slices::Selection;
 
 use serde::{Deserialize, Serialize};
@@ -188,7 +198,10 @@ pub struct Model {
     /// The model's submitted load held against the recording, at the time of the fit.
     #[serde(default)]
     pub fidelity: Vec<Fidelity>,
-    /// The recorded intervals.
+    /// The recorded requests, where the recording told them: these are played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Box<Packed>>,
+    /// The recorded intervals: played where there are no requests.
     pub envelope: Envelope,
 }
 
@@ -398,6 +411,7 @@ pub(crate) mod tests {
                 share: 0.6,
             }],
             fidelity: Vec::new(),
+            requests: None,
             envelope: Envelope::new((0..240).map(cell).collect()).unwrap(),
         }
     }

@@ -40,6 +40,7 @@ pub(crate) fn model(cells: Vec<Cell>) -> Model {
         },
         bursts: Vec::new(),
         fidelity: Vec::new(),
+        requests: None,
         envelope: Envelope::new(cells).expect("the cells have a length"),
     }
 }

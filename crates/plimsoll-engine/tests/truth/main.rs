@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use common::{cell, model, ops, random, varmail};
 use plimsoll_core::event::{Interval, OpStats};
-use plimsoll_core::model::{Arrivals, Cell};
+use plimsoll_core::model::{Arrivals, Cell, Excerpt, Played};
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
@@ -35,7 +35,8 @@ fn play(
     let assumed = model(cells.to_vec()).assumed;
     let end = cells.iter().fold(Nanos(0), |sum, c| sum + c.length);
     let arrivals = Arrivals::new(cells.to_vec(), &assumed, 512, Seed(3));
-    let mut source = OpenLoop::new(arrivals, cells, end);
+    let excerpt = Excerpt::cells(cells.to_vec());
+    let mut source = OpenLoop::new(Played::Drawn(Box::new(arrivals)), &excerpt, end);
     let clock = SimClock::new();
     let mut engine = Sim::new(slots, 1, clock.clone(), law);
     let mut recorder = Recorder::new(warmup, ());

@@ -109,6 +109,7 @@ fn nas() -> Model {
                 gate: 0.05,
             },
         ],
+        requests: None,
         envelope: Envelope::new(vec![cell; 240]).expect("an hour of cells"),
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_core::event::{
     Warning,
 };
 use plimsoll_core::load::start_spread;
-use plimsoll_core::model::{Cell, Fidelity, Model, Selection};
+use plimsoll_core::model::{Cell, Direction, Excerpt, Fidelity, Load, Model, Selection};
 use plimsoll_core::num::{ratio, saturating_u32};
 use plimsoll_core::plan::Server;
 use plimsoll_core::rng::Seed;
@@ -47,10 +47,12 @@ const FINDINGS_SHOWN: usize = 5;
 pub(crate) enum Play {
     /// As fast as the storage lets it.
     Closed,
-    /// All intervals of the recording.
-    Whole(Vec<Cell>),
+    /// All recorded intervals.
+    Whole(Excerpt),
     /// One-second slices of it.
-    Slices(Selection),
+    Slices(Excerpt, Selection),
+    /// Recorded requests, all or a stretch of them.
+    Requests(Excerpt),
 }
 
 impl Play {
@@ -60,17 +62,27 @@ impl Play {
             return Play::Closed;
         };
         if whole {
-            return Play::Whole(model.play_whole(entry.scale));
+            let excerpt = model.whole(entry.scale);
+            return match model.requests {
+                Some(_) => Play::Requests(excerpt),
+                None => Play::Whole(excerpt),
+            };
         }
         let seconds = saturating_u32(entry.length.0 / Nanos::SECOND.0).max(1);
-        Play::Slices(model.play_slices(seconds, entry.scale, block_seed(seed, block)))
+        let seed = block_seed(seed, block);
+        if let Some(excerpt) = model.stretch(seconds, entry.scale, seed) {
+            return Play::Requests(excerpt);
+        }
+        let selection = model.play_slices(seconds, entry.scale, seed);
+        Play::Slices(Excerpt::cells(selection.cells.clone()), selection)
     }
 
-    fn cells(&self) -> Option<&[Cell]> {
+    fn excerpt(&self) -> Option<&Excerpt> {
         match self {
             Play::Closed => None,
-            Play::Whole(cells) => Some(cells),
-            Play::Slices(selection) => Some(&selection.cells),
+            Play::Whole(excerpt) | Play::Slices(excerpt, _) | Play::Requests(excerpt) => {
+                Some(excerpt)
+            }
         }
     }
 
@@ -78,10 +90,40 @@ impl Play {
     fn fidelity(&self, model: &Model, scale: f64, submitted: &[Cell]) -> Vec<Fidelity> {
         match self {
             Play::Closed => Vec::new(),
-            Play::Whole(cells) => plimsoll_trace::fidelity(cells, submitted, &model.bursts),
-            Play::Slices(selection) => model.slice_fidelity(submitted, &selection.picked, scale),
+            Play::Whole(excerpt) => {
+                plimsoll_trace::fidelity(&excerpt.cells, submitted, &model.bursts)
+            }
+            Play::Requests(excerpt) => requests_fidelity(&excerpt.cells, submitted),
+            Play::Slices(_, selection) => model.slice_fidelity(submitted, &selection.picked, scale),
         }
     }
+}
+
+/// The largest error of the totals of recorded requests.
+const REQUESTS_GATE: f64 = 0.02;
+
+/// What was handed over, held against what was recorded in that part. When, is told by the lag.
+fn requests_fidelity(asked: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+    let lines = Direction::BOTH.map(|direction| {
+        let total = |cells: &[Cell]| {
+            let mut sum = Load::default();
+            for load in cells.iter().map(|cell| cell.load(direction)) {
+                sum.ops += load.ops;
+                sum.bytes += load.bytes;
+            }
+            sum
+        };
+        let (asked, submitted) = (total(asked), total(submitted));
+        let line = |what: &str, asked: u64, submitted: u64| {
+            let name = format!("{} {what} handed over", direction.name());
+            Fidelity::relative(name, asked as f64, submitted as f64, REQUESTS_GATE)
+        };
+        [
+            line("operations", asked.ops, submitted.ops),
+            line("bytes", asked.bytes, submitted.bytes),
+        ]
+    });
+    lines.concat()
 }
 
 /// Arms of one block share slices, offsets and file sizes, so that only the storage differs.
@@ -165,7 +207,7 @@ impl Part<'_> {
         let prepared = plimsoll_engine::prepare(
             self.place,
             &self.entry.workload,
-            play.cells(),
+            play.excerpt(),
             self.seed(),
             settings.engine,
             stop,

@@ -4,7 +4,7 @@
 use super::spec::{Scale, WorkloadSpec};
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_classics::fio;
-use plimsoll_core::model::{Arrivals, Cell, Envelope, Model};
+use plimsoll_core::model::{Cell, Envelope, Excerpt, Model, Space};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -48,15 +48,17 @@ pub(super) struct Args {
 
 pub(super) fn main(args: &Args) -> Outcome {
     let spec = WorkloadSpec::parse(&args.workload)?;
-    let workload = scaled(spec)?;
+    let factor = factor(&spec)?;
+    let workload = spec.workload;
     let text = if args.to == "fio" {
-        let file = fio::export(&workload, args.length).map_err(failed(Code::Usage))?;
+        let file =
+            fio::export(&scaled(workload, factor)?, args.length).map_err(failed(Code::Usage))?;
         for loss in &file.losses {
             super::say(&format!("lost: {loss}"));
         }
         file.text
     } else {
-        let trace = trace(&workload, args)?;
+        let trace = trace(&workload, factor, args)?;
         fio::write_log(&trace).map_err(failed(Code::Usage))?
     };
     match &args.output {
@@ -67,16 +69,18 @@ pub(super) fn main(args: &Args) -> Outcome {
 }
 
 /// The workload with the rates of a model multiplied by the factor that was given.
-fn scaled(spec: WorkloadSpec) -> Result<Workload, Failure> {
-    let factor = match spec.scale {
-        Scale::Fixed(factor) => factor,
-        Scale::Auto => {
-            return Err(Failure::usage(
-                "export with the factor auto: it is found by running; give a number",
-            ));
-        }
-    };
-    match spec.workload {
+fn factor(spec: &WorkloadSpec) -> Result<f64, Failure> {
+    match spec.scale {
+        Scale::Fixed(factor) => Ok(factor),
+        Scale::Auto => Err(Failure::usage(
+            "export with the factor auto: it is found by running; give a number",
+        )),
+    }
+}
+
+/// A model with all its rates multiplied.
+fn scaled(workload: Workload, factor: f64) -> Result<Workload, Failure> {
+    match workload {
         Workload::Model(model) => {
             let cells = model.play_whole(factor);
             let envelope = Envelope::new(cells).map_err(failed(Code::Usage))?;
@@ -86,11 +90,15 @@ fn scaled(spec: WorkloadSpec) -> Result<Workload, Failure> {
     }
 }
 
-fn trace(workload: &Workload, args: &Args) -> Result<Vec<Traced>, Failure> {
+fn trace(workload: &Workload, factor: f64, args: &Args) -> Result<Vec<Traced>, Failure> {
     match workload {
         Workload::Model(model) => {
-            let cells = first(model.envelope.cells(), args.length);
-            let requests = Arrivals::new(cells, &model.assumed, ALIGN_BYTES, Seed(args.seed));
+            let excerpt = model.whole(factor);
+            let cells = first(&excerpt.cells, args.length);
+            let length = cells.iter().fold(Nanos(0), |sum, cell| sum + cell.length);
+            let excerpt = Excerpt { cells, ..excerpt };
+            let requests = model.play(&excerpt, &Space::AsRecorded, ALIGN_BYTES, Seed(args.seed));
+            let requests = requests.take_while(|request| request.intended_at < length);
             let traced = requests.take(OPERATIONS_MAX + 1).map(|request| Traced {
                 at: request.intended_at,
                 kind: request.kind,

@@ -3,21 +3,22 @@
 
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::{Direction, Fidelity, Model};
+use plimsoll_core::model::{Direction, Fidelity, Gaps, Model, Packed};
 use plimsoll_core::profile::{Average, Profile, QueueSource};
 use plimsoll_core::units;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_trace::pcp::Archive;
-use plimsoll_trace::{Counters, FitOptions, Fitted};
+use plimsoll_trace::{Counters, Device, FitOptions, Fitted, requests};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Fit a workload model to one disk of a production recording, and hold the model against it.
 ///
-/// RECORDING is a PCP archive (version 2, uncompressed), by its base name or any of its files.
-/// The model keeps the recorded intervals; what counters cannot tell (offsets, sizes around their
-/// mean) is assumed and listed.
+/// RECORDING is a recording of counters (a PCP archive, by its base name or any of its files) or
+/// of requests (a vscsiStats or MSR Cambridge trace). Of counters the model keeps the recorded
+/// intervals; what they cannot tell (offsets, sizes around their mean) is assumed and listed. Of
+/// requests it keeps the requests, packed into a file beside the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll fit nasdata --disk sdi --from 11:00 --to 12:00 -o nas.toml
@@ -42,6 +43,9 @@ pub(super) struct Args {
     /// Bytes the load is spread over: an assumption, since no counter tells it.
     #[arg(long, default_value = "1G", value_parser = units::parse_size, value_name = "SIZE")]
     working_set: u64,
+    /// Of requests: keep the times between them to the nanosecond, at about twice the size.
+    #[arg(long)]
+    exact: bool,
     /// Workload file to write.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -54,18 +58,6 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let archive = Archive::open(&args.recording).map_err(failed(Code::Usage))?;
-    if let Some(damage) = archive.damage() {
-        super::say(&format!("note: {damage}"));
-    }
-    let Some(disk) = &args.disk else {
-        let disks = archive.disks().join(", ");
-        return Err(Failure::usage(format!(
-            "choose a disk of {}: --disk is missing",
-            archive.about().name
-        ))
-        .hint(format!("its disks are {disks}")));
-    };
     if let Some(path) = &args.output
         && path.exists()
         && !args.force
@@ -75,19 +67,13 @@ pub(super) fn main(args: &Args) -> Outcome {
                 .hint("give --force to overwrite it"),
         );
     }
-    let window = archive
-        .times()
-        .window(args.from.as_deref(), args.to.as_deref())
-        .map_err(failed(Code::Usage))?;
-    let options = FitOptions {
-        disk: disk.clone(),
-        window,
-        name: name(args),
-        working_set_bytes: args.working_set,
+    let mut fitted = if is_of_requests(&args.recording) {
+        of_requests(args)?
+    } else {
+        of_counters(args)?
     };
-    let fitted = plimsoll_trace::fit(&archive, &options).map_err(failed(Code::Usage))?;
     if let Some(path) = &args.output {
-        write(path, &fitted.model)?;
+        write(path, &mut fitted.model)?;
     }
     for warning in &fitted.warnings {
         super::say(&format!("note: {warning}"));
@@ -110,6 +96,64 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
 }
 
+/// Whether a recording holds single requests. Archives of counters are named by a base name or by
+/// one of several files, so what is no file of requests is looked at as one of those.
+fn is_of_requests(path: &Path) -> bool {
+    requests::open(path).is_ok()
+}
+
+fn of_requests(args: &Args) -> Result<Fitted, Failure> {
+    if args.from.is_some() || args.to.is_some() {
+        let text =
+            "cut a window out of a recording of requests: only recordings of counters can be";
+        return Err(Failure::usage(text).hint("leave --from and --to out"));
+    }
+    let open = || requests::open(&args.recording).map_err(failed(Code::Usage));
+    let survey = plimsoll_trace::survey(&mut *open()?).map_err(failed(Code::Usage))?;
+    let disk = match (&args.disk, &survey.devices[..]) {
+        (Some(disk), _) => disk,
+        (None, [only]) => &only.name,
+        (None, _) => {
+            let about = |d: &Device| format!("{} ({} requests)", d.name, d.requests);
+            let devices: Vec<String> = survey.devices.iter().map(about).collect();
+            return Err(no_disk(&args.recording.display().to_string(), &devices));
+        }
+    };
+    let gaps = if args.exact {
+        Gaps::Exact
+    } else {
+        Gaps::Classes
+    };
+    plimsoll_trace::fit_requests(&mut *open()?, &survey, disk, &name(args), gaps)
+        .map_err(failed(Code::Usage))
+}
+
+fn no_disk(recording: &str, disks: &[String]) -> Failure {
+    Failure::usage(format!("choose a disk of {recording}: --disk is missing"))
+        .hint(format!("its disks are {}", disks.join(", ")))
+}
+
+fn of_counters(args: &Args) -> Result<Fitted, Failure> {
+    let archive = Archive::open(&args.recording).map_err(failed(Code::Usage))?;
+    if let Some(damage) = archive.damage() {
+        super::say(&format!("note: {damage}"));
+    }
+    let Some(disk) = &args.disk else {
+        return Err(no_disk(&archive.about().name, &archive.disks()));
+    };
+    let window = archive
+        .times()
+        .window(args.from.as_deref(), args.to.as_deref())
+        .map_err(failed(Code::Usage))?;
+    let options = FitOptions {
+        disk: disk.clone(),
+        window,
+        name: name(args),
+        working_set_bytes: args.working_set,
+    };
+    plimsoll_trace::fit(&archive, &options).map_err(failed(Code::Usage))
+}
+
 fn name(args: &Args) -> String {
     let stem = |path: &Path| {
         path.file_stem()
@@ -126,27 +170,42 @@ fn name(args: &Args) -> String {
         .unwrap_or_else(|| "model".into())
 }
 
-fn write(path: &Path, model: &Model) -> Result<(), Failure> {
+/// Writes the model, and beside it the file of its packed requests, if it has any.
+fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
+    let fault = |path: &Path, error: &std::io::Error| {
+        Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+    };
+    if let Some(packed) = &mut model.requests {
+        let file = path.with_extension("requests");
+        packed.file = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        std::fs::write(&file, packed.bytes().unwrap_or_default())
+            .map_err(|error| fault(&file, &error))?;
+    }
     let file = WorkloadFile {
         format: FormatVersion::WORKLOAD,
         workload: Workload::Model(model.clone()),
     };
     let text = toml::to_string(&file).expect("a model has only plain data");
-    std::fs::write(
-        path,
-        format!("# Made by plimsoll fit; play it with plimsoll run or compare.\n{text}"),
-    )
-    .map_err(|error| Failure::new(Code::Failed, format!("write {}: {error}", path.display())))
+    let text = format!("# Made by plimsoll fit; play it with plimsoll run or compare.\n{text}");
+    std::fs::write(path, text).map_err(|error| fault(path, &error))
 }
 
 fn text(fitted: &Fitted, output: Option<&Path>) -> String {
     let (model, profile) = (&fitted.model, &fitted.profile);
     let source = &model.source;
+    let host = match source.host.as_str() {
+        "" => String::new(),
+        host => format!("host {host} · "),
+    };
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} · {} · host {} · disk {}",
-        source.recording, source.format, source.host, source.disk
+        "{} · {} · {host}disk {}",
+        source.recording, source.format, source.disk
     );
     let _ = writeln!(
         text,
@@ -160,15 +219,10 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
     averages(&mut text, profile);
     rates(&mut text, model, profile);
     bursts(&mut text, profile);
-    let _ = writeln!(
-        text,
-        "\nAssumed, since counters cannot tell: {} offsets over {}; sizes are the powers of two around each interval's mean; arrivals inside an interval are Poisson.",
-        match model.assumed.offsets {
-            plimsoll_core::offsets::Offsets::Sequential => "sequential",
-            _ => "uniformly random",
-        },
-        units::size(model.assumed.working_set_bytes as f64)
-    );
+    match &model.requests {
+        None => assumed(&mut text, model),
+        Some(packed) => packed_requests(&mut text, packed),
+    }
     fidelity(&mut text, &model.fidelity);
     if let Some(path) = output {
         let _ = writeln!(
@@ -179,6 +233,34 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
         );
     }
     text
+}
+
+fn assumed(text: &mut String, model: &Model) {
+    let _ = writeln!(
+        text,
+        "\nAssumed, since counters cannot tell: {} offsets over {}; sizes are the powers of two around each interval's mean; arrivals inside an interval are Poisson.",
+        match model.assumed.offsets {
+            plimsoll_core::offsets::Offsets::Sequential => "sequential",
+            _ => "uniformly random",
+        },
+        units::size(model.assumed.working_set_bytes as f64)
+    );
+}
+
+fn packed_requests(text: &mut String, packed: &Packed) {
+    let per_request = packed.packed_bytes() as f64 / packed.requests().max(1) as f64;
+    let gaps = match packed.gaps() {
+        Gaps::Classes => "times between them to a tenth of a power of ten",
+        Gaps::Exact => "times between them exactly",
+    };
+    let _ = writeln!(
+        text,
+        "\n{} requests in their order, packed to {} ({per_request:.2} bytes each): places, kinds and sizes exactly, {gaps}. They touch {} of a device of at least {}.",
+        packed.requests(),
+        units::size(packed.packed_bytes() as f64),
+        units::size(packed.footprint_bytes() as f64),
+        units::size(packed.span_bytes() as f64),
+    );
 }
 
 fn averages(text: &mut String, profile: &Profile) {

@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
+use plimsoll_core::model::{Model, Packed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_lab::attach;
@@ -213,7 +214,35 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
         );
         return Err(about(path, &text));
     }
-    Ok(file.workload)
+    let mut workload = file.workload;
+    if let Workload::Model(Model {
+        requests: Some(packed),
+        ..
+    }) = &mut workload
+    {
+        attach(path, packed)?;
+    }
+    Ok(workload)
+}
+
+/// Reads the packed requests of a model from the file beside it.
+fn attach(model: &Path, packed: &mut Packed) -> Result<(), Failure> {
+    let name = Path::new(&packed.file);
+    // A name, never a way to somewhere else.
+    let is_name = name
+        .file_name()
+        .is_some_and(|file| file == name.as_os_str());
+    if !is_name {
+        let text = format!(
+            "its requests are in '{}', which is no file name",
+            packed.file
+        );
+        return Err(about(model, &text));
+    }
+    let file = model.with_file_name(name);
+    let hint = format!("it belongs beside {}", model.display());
+    let bytes = std::fs::read(&file).map_err(|error| about(&file, &error).hint(hint))?;
+    packed.attach(bytes).map_err(|error| about(&file, &error))
 }
 
 /// Where a workload runs.

@@ -136,3 +136,73 @@ fn programs_are_run_as_workloads_and_leave_nothing() {
     let errors = text(&lab.run(&args).stderr);
     assert!(errors.contains("status 3"), "{errors}");
 }
+
+/// A trace of vscsiStats: two streams that run into one another, 4 ms apart, for four seconds.
+fn vscsi() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in 0..1_000u32 {
+        let is_write = number % 2 == 1;
+        let command: u16 = if is_write { 0x2a } else { 0x28 };
+        let block = u64::from(is_write) * 2_000_000 + u64::from(number / 2) * 16;
+        bytes.extend(number.to_le_bytes());
+        bytes.extend(8192u32.to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(command.to_le_bytes());
+        bytes.extend(0x0100u16.to_le_bytes());
+        bytes.extend(block.to_le_bytes());
+        bytes.extend((77_000_000 + u64::from(number) * 4_000).to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn recorded_requests_become_a_model_that_plays_them() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("web.vscsi"), vscsi()).unwrap();
+    let fitted = lab.run(&["fit", "web.vscsi", "-o", "web.toml"]);
+    assert!(fitted.status.success(), "{}", text(&fitted.stderr));
+    let told = text(&fitted.stdout);
+    for part in ["1000 requests in their order", "touch 9.00 MiB", "pass"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    std::fs::create_dir(lab.path("d")).unwrap();
+    let args = [
+        "run",
+        "web.toml",
+        "d",
+        "--whole",
+        "--no-verify",
+        "--json",
+        "-o",
+        "whole",
+    ];
+    let whole = lab.json(&args);
+    let trial = &whole["trials"][0];
+    let done = (
+        &trial["errors"],
+        &trial["generator"]["ops"],
+        &trial["bytes"],
+    );
+    assert_eq!(
+        done,
+        (&0.into(), &1000.into(), &8_192_000.into()),
+        "{trial}"
+    );
+    let lines = trial["fidelity"].as_array().unwrap();
+    let lost = lines.iter().find(|line| line["error"] != 0.0);
+    assert!(lines.len() == 4 && lost.is_none(), "{lines:?}");
+    let log = lab.run(&["export", "web.toml", "--to", "iolog"]);
+    let log = text(&log.stdout);
+    assert_eq!(
+        log.lines().filter(|line| line.contains(" read ")).count(),
+        500,
+        "{log}"
+    );
+    // The model without its requests, and with those of another.
+    let error = |args: &[&str]| text(&lab.run(args).stderr);
+    let play = ["run", "web.toml", "null", "-o", "again"];
+    std::fs::write(lab.path("web.requests"), b"others").unwrap();
+    assert!(error(&play).contains("web.requests: its 6 bytes are not those of this model"));
+    std::fs::remove_file(lab.path("web.requests")).unwrap();
+    assert!(error(&play).contains("it belongs beside web.toml"));
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An entropy coder for columns of small symbols: what happens often in a table costs little.
+//!
+//! Symbols are collected in blocks. Of each block the frequencies in every table are written, then
+//! all symbols with a range variant of asymmetric numeral systems. Source of the method: J. Duda,
+//! "Asymmetric numeral systems" (2013), section on range variants, with a 64-bit state that gives
+//! out 32 bits at a time. A block is, with numbers of LEB128:
+//!
+//! ```text
+//! tables used, for each: its number less the last one's, symbols used,
+//!     for each: symbol less the last one, its frequency (of 4096)
+//! words of the symbols, words of the plain bits
+//! the words, 4 bytes each, little endian: the state (2), then what it gave out; the plain bits
+//! ```
+
+/// Frequencies of a table add up to this.
+const SCALE_BITS: u32 = 12;
+const SCALE: u32 = 1 << SCALE_BITS;
+/// The state stays at or above this.
+const STATE_MIN: u64 = 1 << 31;
+/// Symbols of a table.
+const SYMBOLS: usize = 256;
+
+/// Writes or reads symbols; both sides run the same code over it, so they cannot disagree.
+pub(super) trait Coder {
+    /// Codes a symbol of a table: gives back `symbol` when writing, and what was written when
+    /// reading.
+    fn symbol(&mut self, table: usize, symbol: u8) -> u8;
+
+    /// Codes the low `bits` (at most 32) of a number as they are.
+    fn plain(&mut self, bits: u32, number: u64) -> u64;
+}
+
+/// The writing side of a block.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// Table and symbol of each, in order.
+    symbols: Vec<(u16, u8)>,
+    plain: Vec<u32>,
+    /// Bits not yet in `plain`, and how many.
+    pending: (u64, u32),
+    counts: Vec<[u32; SYMBOLS]>,
+}
+
+impl Writer {
+    pub(super) fn new(tables: usize) -> Writer {
+        Writer {
+            symbols: Vec::new(),
+            plain: Vec::new(),
+            pending: (0, 0),
+            counts: vec![[0; SYMBOLS]; tables],
+        }
+    }
+
+    /// Appends everything that was coded to `into` and begins anew.
+    pub(super) fn flush(&mut self, into: &mut Vec<u8>) {
+        let mut tables = Vec::with_capacity(self.counts.len());
+        let is_used = |counts: &[u32; SYMBOLS]| counts.iter().any(|count| *count > 0);
+        put(
+            into,
+            self.counts.iter().filter(|counts| is_used(counts)).count() as u64,
+        );
+        let mut last = 0;
+        for (number, counts) in self.counts.iter_mut().enumerate() {
+            if !is_used(counts) {
+                tables.push([(0, 0); SYMBOLS]);
+                continue;
+            }
+            put(into, (number - last) as u64);
+            last = number;
+            let frequencies = normal(counts);
+            put_frequencies(into, &frequencies);
+            tables.push(starts(&frequencies));
+            *counts = [0; SYMBOLS];
+        }
+        let words = encode(&self.symbols, &tables);
+        self.symbols.clear();
+        if self.pending.1 > 0 {
+            self.plain.push(low(self.pending.0));
+            self.pending = (0, 0);
+        }
+        put(into, words.len() as u64);
+        put(into, self.plain.len() as u64);
+        // The encoder runs backwards, so that the decoder runs forwards.
+        for word in words.iter().rev().chain(&self.plain) {
+            into.extend_from_slice(&word.to_le_bytes());
+        }
+        self.plain.clear();
+    }
+}
+
+impl Coder for Writer {
+    #[inline]
+    fn symbol(&mut self, table: usize, symbol: u8) -> u8 {
+        self.counts[table][usize::from(symbol)] += 1;
+        // Tables are few.
+        self.symbols
+            .push((u16::try_from(table).unwrap_or(0), symbol));
+        symbol
+    }
+
+    #[inline]
+    fn plain(&mut self, bits: u32, number: u64) -> u64 {
+        let number = number & ((1 << bits) - 1);
+        let (mut held, mut n) = self.pending;
+        held |= number << n;
+        n += bits;
+        if n >= 32 {
+            self.plain.push(low(held));
+            held >>= 32;
+            n -= 32;
+        }
+        self.pending = (held, n);
+        number
+    }
+}
+
+/// The low 32 bits.
+fn low(value: u64) -> u32 {
+    crate::num::saturating_u32(value & 0xffff_ffff)
+}
+
+/// Frequencies that add up to [`SCALE`], at least 1 of each symbol that occurs.
+fn normal(counts: &[u32; SYMBOLS]) -> [u32; SYMBOLS] {
+    let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    let mut frequencies = counts.map(|count| {
+        let share = u64::from(count) * u64::from(SCALE) / total.max(1);
+        if count > 0 { low(share).max(1) } else { 0 }
+    });
+    // What rounding left over or took too much goes to the most frequent, who feel it least.
+    let mut sum: u32 = frequencies.iter().sum();
+    while sum != SCALE {
+        let most = (0..SYMBOLS).max_by_key(|at| frequencies[*at]).unwrap_or(0);
+        if sum < SCALE {
+            frequencies[most] += SCALE - sum;
+            sum = SCALE;
+        } else {
+            let less = (sum - SCALE).min(frequencies[most] / 2).max(1);
+            frequencies[most] -= less;
+            sum -= less;
+        }
+    }
+    frequencies
+}
+
+/// First slot and frequency of each symbol.
+fn starts(frequencies: &[u32; SYMBOLS]) -> [(u32, u32); SYMBOLS] {
+    let mut start = 0;
+    frequencies.map(|frequency| {
+        let at = start;
+        start += frequency;
+        (at, frequency)
+    })
+}
+
+fn put_frequencies(into: &mut Vec<u8>, frequencies: &[u32; SYMBOLS]) {
+    let used = frequencies.iter().filter(|frequency| **frequency > 0);
+    put(into, used.count() as u64);
+    let mut last = 0;
+    for (symbol, frequency) in frequencies.iter().enumerate() {
+        if *frequency > 0 {
+            put(into, (symbol - last) as u64);
+            put(into, u64::from(*frequency));
+            last = symbol;
+        }
+    }
+}
+
+/// The words of all symbols, last first.
+fn encode(symbols: &[(u16, u8)], tables: &[[(u32, u32); SYMBOLS]]) -> Vec<u32> {
+    let mut state = STATE_MIN;
+    let mut words = Vec::with_capacity(symbols.len() / 2);
+    for (table, symbol) in symbols.iter().rev() {
+        let (start, frequency) = tables[usize::from(*table)][usize::from(*symbol)];
+        let (start, frequency) = (u64::from(start), u64::from(frequency));
+        // The state after the step must stay below 2^63.
+        if state >= frequency << (63 - SCALE_BITS) {
+            words.push(low(state));
+            state >>= 32;
+        }
+        state = (state / frequency) << SCALE_BITS | (state % frequency + start);
+    }
+    words.extend([low(state >> 32), low(state)]);
+    words
+}
+
+/// A number as LEB128.
+fn put(into: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        into.push(0x80 | number.to_le_bytes()[0]);
+        number >>= 7;
+    }
+    into.push(number.to_le_bytes()[0]);
+}
+
+/// A table as the reader needs it: for every slot its symbol, that symbol's first slot and its
+/// frequency.
+#[derive(Debug, Clone)]
+struct Slots(Vec<(u8, u16, u16)>);
+
+/// The reading side. Of nonsense it reads zeros; [`Reader::is_sound`] tells.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    tables: Vec<Slots>,
+    state: u64,
+    /// Where the next words stand in the bytes, and where they end: symbols, then plain bits.
+    words: (usize, usize),
+    plain: (usize, usize),
+    pending: (u64, u32),
+    /// Where the next block begins.
+    next: usize,
+    is_sound: bool,
+}
+
+impl Reader {
+    pub(super) fn new(tables: usize) -> Reader {
+        Reader {
+            tables: vec![Slots(Vec::new()); tables],
+            state: STATE_MIN,
+            words: (0, 0),
+            plain: (0, 0),
+            pending: (0, 0),
+            next: 0,
+            is_sound: true,
+        }
+    }
+
+    /// Whether everything read so far was there.
+    pub(super) fn is_sound(&self) -> bool {
+        self.is_sound
+    }
+
+    /// Begins the next block.
+    pub(super) fn block(&mut self, bytes: &[u8]) {
+        self.is_sound = self.try_block(bytes).is_some();
+    }
+
+    fn try_block(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut at = self.next;
+        self.tables.iter_mut().for_each(|table| table.0.clear());
+        let mut number = 0;
+        for _ in 0..get(bytes, &mut at)? {
+            number += crate::num::to_usize(get(bytes, &mut at)?);
+            let table = self.tables.get_mut(number)?;
+            if !table.0.is_empty() {
+                return None;
+            }
+            read_slots(bytes, &mut at, &mut table.0)?;
+        }
+        let n_words = crate::num::to_usize(get(bytes, &mut at)?);
+        let n_plain = crate::num::to_usize(get(bytes, &mut at)?);
+        let end = |from: usize, words: usize| {
+            let end = from.checked_add(words.checked_mul(4)?)?;
+            (end <= bytes.len()).then_some(end)
+        };
+        self.words = (at, end(at, n_words)?);
+        self.plain = (self.words.1, end(self.words.1, n_plain)?);
+        self.next = self.plain.1;
+        self.pending = (0, 0);
+        self.state = u64::from(next_word(bytes, &mut self.words)?);
+        self.state |= u64::from(next_word(bytes, &mut self.words)?) << 32;
+        (self.state >= STATE_MIN).then_some(())
+    }
+
+    /// The reader over its bytes, for some reading.
+    pub(super) fn over<'a>(&'a mut self, bytes: &'a [u8]) -> Reading<'a> {
+        Reading {
+            reader: self,
+            bytes,
+        }
+    }
+}
+
+fn read_slots(bytes: &[u8], at: &mut usize, slots: &mut Vec<(u8, u16, u16)>) -> Option<()> {
+    let mut symbol = 0u64;
+    for _ in 0..get(bytes, at)? {
+        symbol = symbol.checked_add(get(bytes, at)?)?;
+        let name = u8::try_from(symbol).ok()?;
+        let frequency = u16::try_from(get(bytes, at)?).ok()?;
+        let start = u16::try_from(slots.len()).ok()?;
+        if slots.len() + usize::from(frequency) > SCALE as usize {
+            return None;
+        }
+        slots.extend(std::iter::repeat_n(
+            (name, start, frequency),
+            frequency.into(),
+        ));
+    }
+    (slots.len() == SCALE as usize).then_some(())
+}
+
+/// A number of LEB128.
+fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..63).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn next_word(bytes: &[u8], span: &mut (usize, usize)) -> Option<u32> {
+    if span.0 >= span.1 {
+        return None;
+    }
+    let word = bytes.get(span.0..span.0 + 4)?;
+    span.0 += 4;
+    Some(u32::from_le_bytes(word.try_into().ok()?))
+}
+
+/// A reader and its bytes.
+pub(super) struct Reading<'a> {
+    reader: &'a mut Reader,
+    bytes: &'a [u8],
+}
+
+impl Coder for Reading<'_> {
+    #[inline]
+    fn symbol(&mut self, table: usize, _: u8) -> u8 {
+        let reader = &mut *self.reader;
+        let slot = low(reader.state & u64::from(SCALE - 1));
+        let Some((symbol, start, frequency)) = reader.tables[table].0.get(slot as usize) else {
+            reader.is_sound = false;
+            return 0;
+        };
+        let state = &mut reader.state;
+        *state =
+            u64::from(*frequency) * (*state >> SCALE_BITS) + u64::from(slot) - u64::from(*start);
+        if *state < STATE_MIN {
+            match next_word(self.bytes, &mut reader.words) {
+                Some(word) => *state = *state << 32 | u64::from(word),
+                None => reader.is_sound = false,
+            }
+        }
+        *symbol
+    }
+
+    #[inline]
+    fn plain(&mut self, bits: u32, _: u64) -> u64 {
+        let reader = &mut *self.reader;
+        let (mut held, mut n) = reader.pending;
+        if n < bits {
+            match next_word(self.bytes, &mut reader.plain) {
+                Some(word) => held |= u64::from(word) << n,
+                None => reader.is_sound = false,
+            }
+            n += 32;
+        }
+        let number = held & ((1 << bits) - 1);
+        reader.pending = (held >> bits, n - bits);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::num::saturating_u32;
+    use crate::rng::{Rng, Seed};
+
+    type Coded = Vec<(usize, u8, u32, u64)>;
+
+    fn code(coder: &mut impl Coder, given: &Coded) -> Coded {
+        given
+            .iter()
+            .map(|(table, symbol, bits, plain)| {
+                let symbol = coder.symbol(*table, *symbol);
+                (*table, symbol, *bits, coder.plain(*bits, *plain))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_was_written_is_read_block_by_block() {
+        let mut rng = Rng::new(Seed(7));
+        let mut writer = Writer::new(5);
+        let mut bytes = Vec::new();
+        let mut blocks: Vec<Coded> = Vec::new();
+        for n in [20_000u64, 1, 0, 3_000] {
+            let given = (0..n).map(|i| {
+                let rare = rng.below(50) == 0;
+                let symbol = if rare {
+                    rng.next_u64().to_be_bytes()[0]
+                } else {
+                    (i % 2) as u8
+                };
+                let bits = saturating_u32(rng.below(33));
+                (
+                    usize::from(i % 3 == 0) * 4,
+                    symbol,
+                    bits,
+                    rng.next_u64() & ((1 << bits) - 1),
+                )
+            });
+            let given: Coded = given.collect();
+            assert_eq!(code(&mut writer, &given), given);
+            writer.flush(&mut bytes);
+            blocks.push(given);
+        }
+        let mut reader = Reader::new(5);
+        for given in blocks {
+            reader.block(&bytes);
+            let blank = given.iter().map(|(t, _, b, _)| (*t, 0, *b, 0)).collect();
+            assert_eq!(code(&mut reader.over(&bytes), &blank), given);
+            assert!(reader.is_sound());
+        }
+        reader.block(&bytes);
+        assert!(!reader.is_sound(), "there is no fifth block");
+    }
+
+    #[test]
+    fn a_rare_symbol_keeps_its_place_among_many() {
+        let mut counts = [1; SYMBOLS];
+        counts[3] = 4_000_000_000;
+        let frequencies = normal(&counts);
+        assert_eq!(frequencies.iter().sum::<u32>(), SCALE);
+        assert!(frequencies.iter().all(|frequency| *frequency > 0));
+        let even = normal(&[77; SYMBOLS]);
+        assert_eq!(even, [16; SYMBOLS]);
+    }
+
+    #[test]
+    fn nonsense_is_read_without_end_or_harm() {
+        let mut rng = Rng::new(Seed(3));
+        for _ in 0..2_000 {
+            let bytes: Vec<u8> = (0..rng.below(60))
+                .map(|_| rng.next_u64().to_be_bytes()[0] % 40)
+                .collect();
+            let mut reader = Reader::new(5);
+            reader.block(&bytes);
+            let blank = vec![(1, 0, 17, 0); 100];
+            assert_eq!(code(&mut reader.over(&bytes), &blank).len(), 100);
+        }
+    }
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recorded requests in their order, packed to a byte or a few each.
+//!
+//! Order, places, kinds and lengths are kept exactly: which streams run into one another within a
+//! second, and what is read again, is what caches and seeking disks feel. Gaps are kept to a
+//! tenth of a power of ten (12 %) unless asked for exactly; what is lost by that is given back
+//! at the next gaps, so that the play keeps time with the recording.
+
+mod coder;
+mod sequence;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use self::coder::{Reader, Writer};
+use self::sequence::{Sequence, TABLES};
+use crate::op::Kind;
+use crate::units::Nanos;
+use crate::workload::blocks::Traced;
+
+/// How the times between requests are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gaps {
+    /// In ten classes for each power of ten.
+    #[default]
+    Classes,
+    /// To the nanosecond.
+    Exact,
+}
+
+/// Requests of a block, each with its own frequencies.
+const BLOCK: u64 = 1 << 18;
+
+/// Zones of the device, by which it is told what of it was touched.
+pub const ZONE_BYTES: u64 = 1 << 20;
+
+/// Packed requests of one device. In a model's file stands what is known of them; the bytes are in
+/// a file of their own beside it, which its owner reads and attaches.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packed {
+    /// Name of the file with the bytes, in the folder of the model.
+    pub file: String,
+    gaps: Gaps,
+    requests: u64,
+    length_ns: u64,
+    /// Bytes of the longest request.
+    largest_bytes: u32,
+    /// Where the last byte that was touched ends.
+    span_bytes: u64,
+    /// Zones that were touched.
+    zones: u64,
+    packed_bytes: u64,
+    /// FNV-1a of the bytes, in 16 hexadecimal digits.
+    digest: String,
+    #[serde(skip)]
+    bytes: Option<Arc<[u8]>>,
+}
+
+impl PartialEq for Packed {
+    /// By what is known of the bytes, which holds their digest.
+    fn eq(&self, other: &Packed) -> bool {
+        (&self.digest, self.requests, self.length_ns, self.gaps)
+            == (&other.digest, other.requests, other.length_ns, other.gaps)
+    }
+}
+
+impl Packed {
+    /// How many requests there are.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// How long they take, from the start of the recording to its end.
+    #[must_use]
+    pub fn length(&self) -> Nanos {
+        Nanos(self.length_ns)
+    }
+
+    /// How the times between them are kept.
+    #[must_use]
+    pub fn gaps(&self) -> Gaps {
+        self.gaps
+    }
+
+    /// Bytes of the longest request.
+    #[must_use]
+    pub fn largest_bytes(&self) -> u32 {
+        self.largest_bytes
+    }
+
+    /// Where the last byte that was touched ends, as recorded.
+    #[must_use]
+    pub fn span_bytes(&self) -> u64 {
+        self.span_bytes
+    }
+
+    /// Bytes of all zones that were touched: the room they need when they are moved together.
+    #[must_use]
+    pub fn footprint_bytes(&self) -> u64 {
+        self.zones.saturating_mul(ZONE_BYTES)
+    }
+
+    /// Bytes that they are packed into.
+    #[must_use]
+    pub fn packed_bytes(&self) -> u64 {
+        self.packed_bytes
+    }
+
+    /// The bytes, when they are attached.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.bytes.as_deref()
+    }
+
+    /// Attaches the bytes of the file.
+    ///
+    /// # Errors
+    /// When they are not the ones that were packed.
+    pub fn attach(&mut self, bytes: Vec<u8>) -> Result<(), String> {
+        if bytes.len() as u64 != self.packed_bytes || digest(&bytes) != self.digest {
+            return Err(format!(
+                "its {} bytes are not those of this model, or damaged",
+                bytes.len()
+            ));
+        }
+        self.bytes = Some(bytes.into());
+        Ok(())
+    }
+
+    /// The requests in their order; none as long as the bytes are not attached.
+    #[must_use]
+    pub fn unpack(&self) -> Unpacked {
+        let bytes = self.bytes.clone();
+        Unpacked {
+            reader: Reader::new(TABLES),
+            left: bytes.as_ref().map_or(0, |_| self.requests),
+            bytes: bytes.unwrap_or_default(),
+            sequence: Sequence::new(self.gaps),
+            left_of_block: 0,
+            at: Nanos(0),
+        }
+    }
+
+    /// The zones that were touched, by number, in order.
+    #[must_use]
+    pub fn zones(&self) -> Vec<u64> {
+        let mut zones = Zones::default();
+        self.unpack().for_each(|request| zones.touch(&request));
+        zones.0.into_iter().collect()
+    }
+}
+
+/// FNV-1a of 64 bits (Fowler, Noll and Vo), against damage, not against anybody.
+fn digest(bytes: &[u8]) -> String {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Zones that were touched.
+#[derive(Debug, Clone, Default)]
+struct Zones(BTreeSet<u64>, Option<u64>);
+
+impl Zones {
+    fn touch(&mut self, request: &Traced) {
+        let Some(last) = u64::from(request.bytes).checked_sub(1) else {
+            return;
+        };
+        let first = request.offset / ZONE_BYTES;
+        let last = request.offset.saturating_add(last) / ZONE_BYTES;
+        // Neighbours mostly are in the same zone.
+        if self.1 != Some(first) || last != first {
+            self.0.extend(first..=last);
+            self.1 = Some(last);
+        }
+    }
+}
+
+/// Packs requests, one after the other.
+#[derive(Debug)]
+pub struct Packer {
+    gaps: Gaps,
+    writer: Writer,
+    bytes: Vec<u8>,
+    sequence: Sequence,
+    requests: u64,
+    largest_bytes: u32,
+    span_bytes: u64,
+    zones: Zones,
+    /// When the last request was recorded, and when it will be played.
+    recorded_at: Nanos,
+    played_at: Nanos,
+}
+
+impl Packer {
+    /// A packer of requests that come in the order of their starts.
+    #[must_use]
+    pub fn new(gaps: Gaps) -> Packer {
+        Packer {
+            gaps,
+            writer: Writer::new(TABLES),
+            bytes: Vec::new(),
+            sequence: Sequence::new(gaps),
+            requests: 0,
+            largest_bytes: 0,
+            span_bytes: 0,
+            zones: Zones::default(),
+            recorded_at: Nanos(0),
+            played_at: Nanos(0),
+        }
+    }
+
+    /// Adds a request, whose time counts from the start of the recording. One that starts before
+    /// the last counts as of the last's time.
+    pub fn push(&mut self, request: &Traced) {
+        let at = request.at.max(self.recorded_at);
+        let gap = self.gap(at);
+        let coded = self.sequence.code(&mut self.writer, gap, request);
+        self.recorded_at = at;
+        self.played_at = self.played_at + coded.at;
+        self.requests += 1;
+        self.largest_bytes = self.largest_bytes.max(request.bytes);
+        let end = request.offset.saturating_add(request.bytes.into());
+        self.span_bytes = self.span_bytes.max(end);
+        self.zones.touch(request);
+        if self.requests.is_multiple_of(BLOCK) {
+            self.writer.flush(&mut self.bytes);
+        }
+    }
+
+    /// The gap to be coded: the recorded one, changed by an eighth at most to make up for what
+    /// earlier gaps gained or lost.
+    fn gap(&self, at: Nanos) -> Nanos {
+        let gap = at.since(self.recorded_at);
+        if self.gaps == Gaps::Exact {
+            return gap;
+        }
+        let most = gap.0 / 8;
+        if self.played_at > self.recorded_at {
+            let ahead = self.played_at.since(self.recorded_at).0;
+            Nanos(gap.0 - ahead.min(most))
+        } else {
+            let behind = self.recorded_at.since(self.played_at).0;
+            Nanos(gap.0 + behind.min(most))
+        }
+    }
+
+    /// All requests, of a recording that lasted so long (at least until the last request).
+    #[must_use]
+    pub fn finish(mut self, length: Nanos) -> Packed {
+        if !self.requests.is_multiple_of(BLOCK) {
+            self.writer.flush(&mut self.bytes);
+        }
+        Packed {
+            file: String::new(),
+            gaps: self.gaps,
+            requests: self.requests,
+            length_ns: length.max(self.played_at).max(self.recorded_at).0,
+            largest_bytes: self.largest_bytes,
+            span_bytes: self.span_bytes,
+            zones: self.zones.0.len() as u64,
+            packed_bytes: self.bytes.len() as u64,
+            digest: digest(&self.bytes),
+            bytes: Some(self.bytes.into()),
+        }
+    }
+}
+
+/// Requests as they are unpacked: an iterator with fixed memory (some MiB).
+#[derive(Debug, Clone)]
+pub struct Unpacked {
+    reader: Reader,
+    bytes: Arc<[u8]>,
+    sequence: Sequence,
+    left: u64,
+    left_of_block: u64,
+    at: Nanos,
+}
+
+impl Iterator for Unpacked {
+    type Item = Traced;
+
+    fn next(&mut self) -> Option<Traced> {
+        self.left = self.left.checked_sub(1)?;
+        if self.left_of_block == 0 {
+            self.left_of_block = BLOCK;
+            self.reader.block(&self.bytes);
+        }
+        self.left_of_block -= 1;
+        let blank = Traced {
+            at: Nanos(0),
+            kind: Kind::Read,
+            offset: 0,
+            bytes: 0,
+        };
+        let mut reading = self.reader.over(&self.bytes);
+        let coded = self.sequence.code(&mut reading, Nanos(0), &blank);
+        if !self.reader.is_sound() {
+            self.left = 0;
+            return None;
+        }
+        self.at = Nanos(self.at.0.saturating_add(coded.at.0));
+        Some(Traced {
+            at: self.at,
+            ..coded
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::num::{saturating_u32, to_usize};
+    use crate::rng::{Rng, Seed};
+
+    /// Four streams that run into one another, a block that is written again and again, and jumps.
+    fn recorded(n: u64) -> Vec<Traced> {
+        let mut rng = Rng::new(Seed(5));
+        let mut streams = [0u64, 1 << 30, 5 << 30, 77 << 30];
+        let mut at = Nanos(0);
+        let request = |_| {
+            at = at + Nanos(rng.below(3) * rng.below(2_000_000));
+            let (kind, offset, bytes) = match rng.below(20) {
+                0 => (
+                    Kind::Read,
+                    rng.below(1 << 28) * 512,
+                    saturating_u32(512 * (1 + rng.below(3))),
+                ),
+                1 => (Kind::Fsync, 0, 0),
+                2..5 => (Kind::Write, 9 << 30, 4096),
+                which => {
+                    let stream = &mut streams[to_usize(which % 4)];
+                    let offset = *stream;
+                    *stream += 65_536;
+                    (Kind::Read, offset, 65_536)
+                }
+            };
+            Traced {
+                at,
+                kind,
+                offset,
+                bytes,
+            }
+        };
+        (0..n).map(request).collect()
+    }
+
+    fn packed(requests: &[Traced], gaps: Gaps) -> Packed {
+        let mut packer = Packer::new(gaps);
+        requests.iter().for_each(|request| packer.push(request));
+        packer.finish(Nanos(0))
+    }
+
+    #[test]
+    fn exact_gaps_give_back_what_was_packed() {
+        let requests = recorded(20_000);
+        let packed = packed(&requests, Gaps::Exact);
+        assert_eq!(packed.unpack().collect::<Vec<_>>(), requests);
+        assert_eq!(packed.length(), requests[requests.len() - 1].at);
+    }
+
+    #[test]
+    fn classes_of_gaps_keep_all_but_the_gaps_and_keep_time() {
+        let requests = recorded(20_000);
+        let packed = packed(&requests, Gaps::Classes);
+        let mut worst = 0;
+        for (found, given) in packed.unpack().zip(&requests) {
+            assert_eq!(
+                Traced {
+                    at: given.at,
+                    ..found
+                },
+                *given
+            );
+            worst = worst.max(found.at.0.abs_diff(given.at.0));
+        }
+        // Gaps are 1 ms in the mean and 4 ms at most.
+        assert!(worst < 4_000_000, "{worst} ns off");
+        let bytes = packed.packed_bytes();
+        assert!(bytes < 20_000 * 3, "{bytes} bytes for 20,000 requests");
+    }
+
+    #[test]
+    fn bytes_come_back_from_a_file_of_their_own_and_damage_is_seen() {
+        let packed = packed(&recorded(1_000), Gaps::Classes);
+        let text = toml::to_string(&packed).unwrap();
+        let mut read: Packed = toml::from_str(&text).unwrap();
+        assert_eq!(read, packed);
+        assert_eq!(read.unpack().count(), 0);
+        let bytes = packed.bytes().unwrap().to_vec();
+        let mut damaged = bytes.clone();
+        damaged[100] ^= 1;
+        assert!(read.attach(damaged).is_err());
+        read.attach(bytes).unwrap();
+        assert!(read.unpack().eq(packed.unpack()));
+    }
+
+    #[test]
+    fn nonsense_ends() {
+        let mut rng = Rng::new(Seed(1));
+        let packed = packed(&recorded(1_000), Gaps::Classes);
+        for damage in 0..300 {
+            let mut bytes = packed.bytes().unwrap().to_vec();
+            let at = to_usize(rng.below(bytes.len() as u64));
+            bytes[at] ^= 1 << (damage % 8);
+            let nonsense = Packed {
+                bytes: Some(bytes.into()),
+                ..packed.clone()
+            };
+            assert!(nonsense.unpack().count() <= 1_000);
+        }
+    }
+
+    #[test]
+    fn span_and_footprint_are_those_of_the_requests() {
+        let at = |offset, bytes| Traced {
+            at: Nanos(0),
+            kind: Kind::Read,
+            offset,
+            bytes,
+        };
+        let requests = [
+            at(0, 4096),
+            at(ZONE_BYTES - 512, 1024),
+            at(9 * ZONE_BYTES, 512),
+        ];
+        let packed = packed(&requests, Gaps::Classes);
+        assert_eq!(packed.span_bytes(), 9 * ZONE_BYTES + 512);
+        assert_eq!(packed.zones(), [0, 1, 9]);
+        assert_eq!(packed.footprint_bytes(), 3 * ZONE_BYTES);
+        assert_eq!(packed.largest_bytes(), 4096);
+    }
+}

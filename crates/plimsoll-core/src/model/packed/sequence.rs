@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a request is told by, given those before it: the common part of packing and unpacking.
+//!
+//! A request mostly goes on where one of the last streams ended, repeats a recent place, or goes
+//! where a request went after the last place the time before; else its place is told by its
+//! distance or as it is. Kind and length are mostly those of the stream's last request.
+
+use super::Gaps;
+use super::coder::Coder;
+use crate::num::{round_u64, saturating_u32, to_usize};
+use crate::op::Kind;
+use crate::units::Nanos;
+use crate::workload::blocks::Traced;
+
+/// Streams and starts that are remembered.
+const RECENT: usize = 64;
+/// Places of which the following one is remembered, a power of two.
+const FOLLOWERS: usize = 1 << 16;
+/// Pairs of kind and length that have a symbol of their own, and the symbols of others.
+const TRANSFERS_MAX: usize = 254;
+const HABIT: u8 = 0;
+const OTHER: u8 = 255;
+/// Bits behind the first of a number that are learned; the rest is told as it is.
+const LEARNED: u32 = 5;
+/// Sizes of blocks in which places may be told, largest first.
+const GRAINS: [u32; 3] = [12, 9, 0];
+/// A distance is told instead of a place when it is so many bits shorter.
+const NEAR_BITS: u32 = 6;
+
+/// How a place is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Where a stream ended.
+    Continues(usize),
+    /// Where a recent request started.
+    Again(usize),
+    /// Where the request after the last place went the time before.
+    Follows,
+    /// By its distance from the end of the last request.
+    Near,
+    /// As it is.
+    Far,
+}
+
+impl Place {
+    fn symbol(self) -> u8 {
+        match self {
+            Place::Continues(rank) => small(rank),
+            Place::Again(rank) => small(RECENT + rank),
+            Place::Follows => small(2 * RECENT),
+            Place::Near => small(2 * RECENT + 1),
+            Place::Far => small(2 * RECENT + 2),
+        }
+    }
+
+    fn of(symbol: u8) -> Place {
+        match usize::from(symbol) {
+            rank if rank < RECENT => Place::Continues(rank),
+            rank if rank < 2 * RECENT => Place::Again(rank - RECENT),
+            rank if rank == 2 * RECENT => Place::Follows,
+            rank if rank == 2 * RECENT + 1 => Place::Near,
+            _ => Place::Far,
+        }
+    }
+
+    /// What it lets expect of the next.
+    fn situation(self) -> usize {
+        match self {
+            Place::Continues(0) => 0,
+            Place::Continues(_) => 1,
+            Place::Again(_) => 2,
+            Place::Follows => 3,
+            Place::Near => 4,
+            Place::Far => 5,
+        }
+    }
+}
+
+/// The last values, the latest first.
+#[derive(Debug, Clone)]
+struct Latest<T>([T; RECENT]);
+
+impl Latest<u64> {
+    /// How many later ones there are. Looks at eight at once, which processors do in a few steps.
+    fn rank(&self, value: u64) -> Option<usize> {
+        let chunks = self.0.chunks_exact(8);
+        let chunk = chunks.into_iter().position(|chunk| {
+            chunk
+                .iter()
+                .fold(false, |any, known| any | (*known == value))
+        })?;
+        let rank = self.0[8 * chunk..]
+            .iter()
+            .position(|known| *known == value)?;
+        Some(8 * chunk + rank)
+    }
+}
+
+impl<T: Copy> Latest<T> {
+    /// Puts `value` in front, in the place of the one at `rank`.
+    fn renew(&mut self, rank: usize, value: T) {
+        self.0.copy_within(0..rank, 1);
+        self.0[0] = value;
+    }
+}
+
+/// Where the tables of each figure begin.
+mod table {
+    use super::LENGTHS;
+
+    /// Classes of gaps, by the class before in steps of 16.
+    pub(super) const GAP: usize = 0;
+    /// How a place is told, by how the last was.
+    pub(super) const PLACE: usize = GAP + 16 * 6;
+    /// Kind and length, by how the place is told.
+    pub(super) const TRANSFER: usize = PLACE + 6;
+    /// Kinds of pairs that are met for the first time.
+    pub(super) const KIND: usize = TRANSFER + 6;
+    /// Numbers: their length in bits with their grain, then their first bits by their length.
+    pub(super) const EXACT_GAP: usize = KIND + 1;
+    pub(super) const BYTES: usize = EXACT_GAP + 1 + LENGTHS;
+    pub(super) const NEAR: usize = BYTES + 1 + LENGTHS;
+    pub(super) const FAR: usize = NEAR + 1 + LENGTHS;
+    pub(super) const COUNT: usize = FAR + 1 + LENGTHS;
+}
+
+/// Tables of all figures.
+pub(super) const TABLES: usize = table::COUNT;
+/// Lengths of a number in bits.
+const LENGTHS: usize = 65;
+
+/// Codes a number in its grain by its length in bits and its first bits. `table` is the first of
+/// its tables.
+fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
+    let grain = GRAINS
+        .iter()
+        .position(|bits| number.trailing_zeros() >= *bits);
+    // The last grain is a byte, of which everything is a multiple.
+    let grain = grain.unwrap_or(GRAINS.len() - 1);
+    let value = number >> GRAINS[grain];
+    let length = 64 - value.leading_zeros() as usize;
+    let symbol = usize::from(coder.symbol(table, small(grain * LENGTHS + length)));
+    let (grain, length) = (symbol / LENGTHS, symbol % LENGTHS);
+    let Some(behind) = length.checked_sub(1) else {
+        return 0;
+    };
+    let behind = saturating_u32(behind as u64);
+    let learned = behind.min(LEARNED);
+    let plain = behind - learned;
+    let first = (value >> plain) & ((1 << learned) - 1);
+    let first = coder.symbol(table + 1 + length, first.to_le_bytes()[0]);
+    // At most 32 bits are coded at once.
+    let low = plain.min(32);
+    let rest = coder.plain(low, value);
+    let high = coder.plain(plain - low, value >> low);
+    let value = 1 << behind | u64::from(first) << plain | high << low | rest;
+    value << GRAINS.get(grain).copied().unwrap_or_default()
+}
+
+/// Everything that is remembered on the way.
+#[derive(Debug, Clone)]
+pub(super) struct Sequence {
+    gaps: Gaps,
+    /// Class of the last gap in steps of 16.
+    last_gap: usize,
+    last_place: Place,
+    ends: Latest<u64>,
+    starts: Latest<u64>,
+    /// Kind and length of the last request of each stream, and of that at each start, by rank.
+    end_habits: Latest<(Kind, u32)>,
+    start_habits: Latest<(Kind, u32)>,
+    /// Start, kind and length of the request that followed a place.
+    followers: Vec<(u64, (Kind, u32))>,
+    last_start: u64,
+    last_end: u64,
+    /// Pairs of kind and length by their symbol less one.
+    transfers: Vec<(Kind, u32)>,
+}
+
+/// No place of any device: streams that have not been seen end there.
+const NOWHERE: u64 = u64::MAX;
+
+impl Sequence {
+    pub(super) fn new(gaps: Gaps) -> Sequence {
+        Sequence {
+            gaps,
+            last_gap: 0,
+            last_place: Place::Far,
+            ends: Latest([NOWHERE; RECENT]),
+            starts: Latest([NOWHERE; RECENT]),
+            end_habits: Latest([(Kind::Read, 0); RECENT]),
+            start_habits: Latest([(Kind::Read, 0); RECENT]),
+            followers: vec![(NOWHERE, (Kind::Read, 0)); FOLLOWERS],
+            last_start: 0,
+            last_end: 0,
+            transfers: Vec::with_capacity(TRANSFERS_MAX),
+        }
+    }
+
+    /// Codes one request; `gap` is the time since the one before. Gives back what is written, or
+    /// what was read: the gap as it will be played, the rest as it is.
+    pub(super) fn code(&mut self, coder: &mut impl Coder, gap: Nanos, given: &Traced) -> Traced {
+        let place = self.code_place(coder, given.offset);
+        let at = self.code_gap(coder, place, gap);
+        let (kind, bytes) = self.code_transfer(coder, place, (given.kind, given.bytes));
+        let offset = match place {
+            Place::Continues(rank) => self.ends.0[rank],
+            Place::Again(rank) => self.starts.0[rank],
+            Place::Follows => self.followers[slot(self.last_start)].0,
+            Place::Near => self.code_near(coder, given.offset),
+            Place::Far => code_number(coder, table::FAR, given.offset),
+        };
+        self.remember(place, offset, (kind, bytes));
+        Traced {
+            at,
+            kind,
+            offset,
+            bytes,
+        }
+    }
+
+    fn code_gap(&mut self, coder: &mut impl Coder, place: Place, gap: Nanos) -> Nanos {
+        if self.gaps == Gaps::Exact {
+            return Nanos(code_number(coder, table::EXACT_GAP, gap.0));
+        }
+        let table = table::GAP + 6 * self.last_gap + place.situation();
+        let class = coder.symbol(table, gap_class(gap));
+        self.last_gap = usize::from(class / 16);
+        class_gap(class)
+    }
+
+    fn code_place(&mut self, coder: &mut impl Coder, offset: u64) -> Place {
+        let place = self.find(offset);
+        let table = table::PLACE + self.last_place.situation();
+        Place::of(coder.symbol(table, place.symbol()))
+    }
+
+    /// The shortest way to tell an offset.
+    fn find(&self, offset: u64) -> Place {
+        if let Some(rank) = self.ends.rank(offset) {
+            return Place::Continues(rank);
+        }
+        if let Some(rank) = self.starts.rank(offset) {
+            return Place::Again(rank);
+        }
+        if self.followers[slot(self.last_start)].0 == offset {
+            return Place::Follows;
+        }
+        let bits = |value: u64| 64 - value.leading_zeros();
+        if bits(offset.abs_diff(self.last_end)) + NEAR_BITS < bits(offset) {
+            Place::Near
+        } else {
+            Place::Far
+        }
+    }
+
+    fn code_near(&self, coder: &mut impl Coder, offset: u64) -> u64 {
+        let is_back = coder.plain(1, u64::from(offset < self.last_end)) == 1;
+        let distance = code_number(coder, table::NEAR, offset.abs_diff(self.last_end));
+        if is_back {
+            self.last_end.wrapping_sub(distance)
+        } else {
+            self.last_end.wrapping_add(distance)
+        }
+    }
+
+    fn code_transfer(
+        &mut self,
+        coder: &mut impl Coder,
+        place: Place,
+        given: (Kind, u32),
+    ) -> (Kind, u32) {
+        let habit = match place {
+            Place::Continues(rank) => self.end_habits.0[rank],
+            Place::Again(rank) => self.start_habits.0[rank],
+            Place::Follows => self.followers[slot(self.last_start)].1,
+            Place::Near | Place::Far => self.end_habits.0[0],
+        };
+        let known = || self.transfers.iter().position(|pair| *pair == given);
+        let symbol = if given == habit {
+            HABIT
+        } else {
+            known().map_or(OTHER, |number| small(number + 1))
+        };
+        match coder.symbol(table::TRANSFER + place.situation(), symbol) {
+            HABIT => habit,
+            OTHER => self.code_other(coder, given),
+            number => {
+                let pair = self.transfers.get(usize::from(number) - 1);
+                pair.copied().unwrap_or(habit)
+            }
+        }
+    }
+
+    /// Codes a pair of kind and length that has no symbol; from now on it has one, while there
+    /// are any.
+    fn code_other(&mut self, coder: &mut impl Coder, given: (Kind, u32)) -> (Kind, u32) {
+        let kind = coder.symbol(table::KIND, small(given.0.index()));
+        let kind = Kind::ALL[usize::from(kind).min(Kind::ALL.len() - 1)];
+        // Cut short in nonsense only.
+        let bytes = saturating_u32(code_number(coder, table::BYTES, given.1.into()));
+        if self.transfers.len() < TRANSFERS_MAX {
+            self.transfers.push((kind, bytes));
+        }
+        (kind, bytes)
+    }
+
+    fn remember(&mut self, place: Place, offset: u64, transfer: (Kind, u32)) {
+        let end = offset.wrapping_add(transfer.1.into());
+        let rank = match place {
+            Place::Continues(rank) => rank,
+            _ => RECENT - 1,
+        };
+        self.ends.renew(rank, end);
+        self.end_habits.renew(rank, transfer);
+        let rank = match place {
+            Place::Continues(_) => None,
+            Place::Again(rank) => Some(rank),
+            Place::Follows | Place::Near | Place::Far => Some(RECENT - 1),
+        };
+        if let Some(rank) = rank {
+            self.starts.renew(rank, offset);
+            self.start_habits.renew(rank, transfer);
+            self.followers[slot(self.last_start)] = (offset, transfer);
+            self.last_start = offset;
+        }
+        self.last_end = end;
+        self.last_place = place;
+    }
+}
+
+/// A symbol; there are fewer than 256 of any figure.
+fn small(number: usize) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+/// Where the follower of a place is remembered.
+fn slot(start: u64) -> usize {
+    // Fibonacci hashing; the top bits are the mixed ones.
+    to_usize(start.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FOLLOWERS.trailing_zeros()))
+}
+
+/// Classes for each power of ten.
+const CLASSES_PER_DECADE: f64 = 10.0;
+
+/// 0 for no time at all, 1 for a nanosecond, 10 more for each power of ten.
+fn gap_class(gap: Nanos) -> u8 {
+    if gap.0 == 0 {
+        return 0;
+    }
+    let class = 1.0 + CLASSES_PER_DECADE * (gap.0 as f64).log10();
+    small(to_usize(round_u64(class)))
+}
+
+fn class_gap(class: u8) -> Nanos {
+    match class.checked_sub(1) {
+        None => Nanos(0),
+        Some(steps) => {
+            let ns = 10f64.powf(f64::from(steps) / CLASSES_PER_DECADE);
+            Nanos(round_u64(ns))
+        }
+    }
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is measured of a stream of requests, and how far two streams are apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_core::model::{Fidelity, ZONE_BYTES};
+use plimsoll_core::num::{ratio, round_u64, to_usize};
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+use super::Device;
+use super::reuse::Reuse;
+
+/// Classes of gaps for each power of ten: fine against those in which gaps are kept.
+const GAP_CLASSES: f64 = 64.0;
+/// Windows in which requests are counted, for how bursty they are.
+const WINDOWS: [(Nanos, &str); 5] = [
+    (Nanos(10_000_000), "10 ms"),
+    (Nanos(100_000_000), "100 ms"),
+    (Nanos(1_000_000_000), "1 s"),
+    (Nanos(10_000_000_000), "10 s"),
+    (Nanos(100_000_000_000), "100 s"),
+];
+/// Fewest windows that say something of dispersion.
+const WINDOWS_MIN: u64 = 20;
+
+/// Gates, as shares or decades.
+const RATE_GATE: f64 = 0.005;
+const SIZE_GATE: f64 = 0.01;
+const GAP_GATE: f64 = 0.05;
+const BURST_GATE: f64 = 0.1;
+const ZONE_GATE: f64 = 0.02;
+const REUSE_GATE: f64 = 0.01;
+
+/// Counts in windows of one length, as sums for their mean and variance.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    window: u64,
+    count: u64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Counts {
+    fn add(&mut self, window: u64) {
+        if window != self.window {
+            self.close();
+            self.window = window;
+        }
+        self.count += 1;
+    }
+
+    fn close(&mut self) {
+        let count = self.count as f64;
+        self.sum += count;
+        self.squares += count * count;
+        self.count = 0;
+    }
+
+    /// Variance over mean of the counts of `n` windows.
+    fn dispersion(&self, n: u64) -> f64 {
+        let n = n as f64;
+        let mean = self.sum / n;
+        ratio(self.squares / n - mean * mean, mean)
+    }
+}
+
+/// What is measured of a stream.
+pub(super) struct Measures {
+    length: Nanos,
+    /// Operations and bytes by kind.
+    totals: BTreeMap<Kind, (u64, u64)>,
+    transfers: BTreeMap<(Kind, u32), u64>,
+    /// Gaps by class; those of no time are in the first.
+    gaps: Vec<u64>,
+    last_at: Option<Nanos>,
+    counts: [Counts; WINDOWS.len()],
+    zones: BTreeMap<u64, u64>,
+    reuse: Reuse,
+}
+
+impl Measures {
+    pub(super) fn new(device: &Device, length: Nanos) -> Measures {
+        Measures {
+            length,
+            totals: BTreeMap::new(),
+            transfers: BTreeMap::new(),
+            gaps: Vec::new(),
+            last_at: None,
+            counts: Default::default(),
+            zones: BTreeMap::new(),
+            reuse: Reuse::new(device.bytes),
+        }
+    }
+
+    pub(super) fn add(&mut self, request: &Traced) {
+        let total = self.totals.entry(request.kind).or_default();
+        total.0 += 1;
+        total.1 += u64::from(request.bytes);
+        *self
+            .transfers
+            .entry((request.kind, request.bytes))
+            .or_default() += 1;
+        if let Some(last) = self.last_at.replace(request.at) {
+            let class = gap_class(request.at.since(last));
+            if self.gaps.len() <= class {
+                self.gaps.resize(class + 1, 0);
+            }
+            self.gaps[class] += 1;
+        }
+        for (counts, (length, _)) in self.counts.iter_mut().zip(WINDOWS) {
+            counts.add(request.at.0 / length.0);
+        }
+        *self.zones.entry(request.offset / ZONE_BYTES).or_default() += 1;
+        self.reuse.add(request);
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.counts.iter_mut().for_each(Counts::close);
+    }
+
+    /// How far `played` is from these, gate by gate.
+    pub(super) fn compare(&self, played: &Measures) -> Vec<Fidelity> {
+        let mut lines = Vec::new();
+        for (kind, (ops, bytes)) in &self.totals {
+            let (played_ops, played_bytes) = played.totals.get(kind).copied().unwrap_or_default();
+            let seconds = self.length.as_secs_f64();
+            let mut line = |what: &str, recorded: u64, played: u64| {
+                let name = format!("{} {what} per second", kind.name());
+                let per_s = |sum: u64| ratio(sum as f64, seconds);
+                let (recorded, played) = (per_s(recorded), per_s(played));
+                lines.push(Fidelity::relative(name, recorded, played, RATE_GATE));
+            };
+            line("operations", *ops, played_ops);
+            if *bytes > 0 {
+                line("bytes", *bytes, played_bytes);
+            }
+        }
+        lines.push(distance(
+            "kinds and sizes, share that differs",
+            variation(&self.transfers, &played.transfers),
+            SIZE_GATE,
+        ));
+        lines.push(distance(
+            "times between requests, decades apart",
+            decades_apart(&self.gaps, &played.gaps),
+            GAP_GATE,
+        ));
+        lines.extend(self.dispersions(played));
+        lines.push(distance(
+            "requests by zone of 1 MiB, share that differs",
+            variation(&self.zones, &played.zones),
+            ZONE_GATE,
+        ));
+        lines.push(distance(
+            "miss ratio of caches, mean difference",
+            self.reuse_apart(played),
+            REUSE_GATE,
+        ));
+        lines
+    }
+
+    fn dispersions<'a>(&'a self, played: &'a Measures) -> impl Iterator<Item = Fidelity> + 'a {
+        let both = self.counts.iter().zip(&played.counts).zip(WINDOWS);
+        both.filter_map(|((recorded, played), (length, name))| {
+            let n = self.length.0.div_ceil(length.0);
+            let recorded = recorded.dispersion(n);
+            if n < WINDOWS_MIN || recorded <= 0.0 {
+                return None;
+            }
+            let name = format!("dispersion of requests in {name}");
+            let played = played.dispersion(n);
+            Some(Fidelity::relative(name, recorded, played, BURST_GATE))
+        })
+    }
+
+    /// Mean difference of the miss ratios, over sizes of caches from one block to the first that
+    /// holds everything.
+    fn reuse_apart(&self, played: &Measures) -> f64 {
+        let (recorded, played) = (self.reuse.miss_ratios(), played.reuse.miss_ratios());
+        let compulsory = recorded.last().copied().unwrap_or_default();
+        let holds_all = |ratio: &f64| *ratio <= compulsory;
+        let n = recorded
+            .iter()
+            .position(holds_all)
+            .map_or(recorded.len(), |at| at + 1);
+        let apart = recorded
+            .iter()
+            .zip(&played)
+            .take(n)
+            .map(|(a, b)| (a - b).abs());
+        ratio(apart.sum(), n as f64)
+    }
+}
+
+/// A figure that is 0 when two streams are alike.
+fn distance(metric: &str, error: f64, gate: f64) -> Fidelity {
+    Fidelity {
+        metric: metric.into(),
+        recorded: 0.0,
+        submitted: error,
+        error,
+        gate,
+    }
+}
+
+fn gap_class(gap: Nanos) -> usize {
+    if gap.0 == 0 {
+        return 0;
+    }
+    let class = 1.0 + GAP_CLASSES * (gap.0 as f64).log10();
+    to_usize(round_u64(class))
+}
+
+/// Total variation: the share of the counts that would have to move to make two tables alike.
+fn variation<K: Copy + Ord>(a: &BTreeMap<K, u64>, b: &BTreeMap<K, u64>) -> f64 {
+    let total = |of: &BTreeMap<K, u64>| of.values().sum::<u64>().max(1) as f64;
+    let (all_a, all_b) = (total(a), total(b));
+    let keys: BTreeSet<K> = a.keys().chain(b.keys()).copied().collect();
+    let share = |of: &BTreeMap<K, u64>, key: &K, all: f64| {
+        of.get(key).copied().unwrap_or_default() as f64 / all
+    };
+    let apart = keys
+        .iter()
+        .map(|key| (share(a, key, all_a) - share(b, key, all_b)).abs());
+    apart.sum::<f64>() / 2.0
+}
+
+/// Earth mover's distance of two distributions of gaps on a logarithmic scale, in decades. A gap of
+/// no time counts as one of a nanosecond.
+fn decades_apart(a: &[u64], b: &[u64]) -> f64 {
+    let total = |of: &[u64]| of.iter().sum::<u64>().max(1) as f64;
+    let (all_a, all_b) = (total(a), total(b));
+    let (mut below, mut apart) = (0.0, 0.0);
+    let at = |of: &[u64], class: usize| of.get(class).copied().unwrap_or_default() as f64;
+    // The first two classes are at the same place.
+    for class in 0..a.len().max(b.len()) {
+        below += at(a, class) / all_a - at(b, class) / all_b;
+        if class > 0 {
+            apart += f64::abs(below);
+        }
+    }
+    apart / GAP_CLASSES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_their_definitions() {
+        let table = |of: &[(u32, u64)]| of.iter().copied().collect::<BTreeMap<_, _>>();
+        let (a, b) = (table(&[(1, 50), (2, 50)]), table(&[(1, 30), (3, 70)]));
+        assert!((variation(&a, &b) - 0.7).abs() < 1e-12);
+        assert!(variation(&a, &a).abs() < 1e-12);
+        // All gaps ten times as long are one decade apart.
+        let gaps = |gap: u64| {
+            let mut classes = vec![0; gap_class(Nanos(gap)) + 1];
+            classes[gap_class(Nanos(gap))] = 9;
+            classes
+        };
+        let apart = decades_apart(&gaps(1_000), &gaps(10_000));
+        assert!((apart - 1.0).abs() < 1e-12, "{apart}");
+        assert!(decades_apart(&gaps(0), &gaps(1)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn dispersion_tells_bursts_from_a_steady_rate() {
+        let device = Device {
+            name: "d".into(),
+            requests: 0,
+            bytes: 0,
+        };
+        let measured = |at_ms: &dyn Fn(u64) -> u64| {
+            let mut measures = Measures::new(&device, Nanos(1_000 * Nanos::SECOND.0));
+            for i in 0..10_000 {
+                measures.add(&Traced {
+                    at: Nanos(at_ms(i) * 1_000_000),
+                    kind: Kind::Read,
+                    offset: 0,
+                    bytes: 512,
+                });
+            }
+            measures.finish();
+            measures
+        };
+        // Ten a second, and a hundred together every ten seconds.
+        let steady = measured(&|i| i * 100);
+        let bursty = measured(&|i| i / 100 * 10_000);
+        let of = |measures: &Measures| measures.counts[2].dispersion(1_000);
+        assert!(of(&steady).abs() < 1e-9, "{}", of(&steady));
+        assert!((of(&bursty) - 90.0).abs() < 1e-6, "{}", of(&bursty));
+        let lines = steady.compare(&bursty);
+        let passed = |part: &str| {
+            let line = lines.iter().find(|line| line.metric.contains(part));
+            line.is_some_and(Fidelity::passed)
+        };
+        assert!(passed("operations per second"));
+        assert!(passed("kinds and sizes"));
+        assert!(!passed("times between"));
+    }
+}

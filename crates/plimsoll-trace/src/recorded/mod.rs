@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From recorded requests to a model that plays them.
+//!
+//! A recording is read twice: once to see how long it is and of which devices ([`survey`]), once
+//! to pack the requests of one device ([`fit_requests`]). What was packed is then unpacked and
+//! held against what was recorded, figure by figure: counted, not claimed.
+
+mod counted;
+mod measures;
+mod reuse;
+
+use plimsoll_core::model::{Fidelity, Gaps, Packer};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+use self::counted::Counted;
+use self::measures::Measures;
+use crate::error::TraceError;
+use crate::fit::{FitOptions, Fitted, fit};
+use crate::recording::{Counters, Requests};
+use crate::requests::Request;
+
+/// Intervals that describe a model of requests.
+const INTERVALS: u64 = 200;
+/// The shortest of them.
+const INTERVAL_MIN: Nanos = Nanos(1_000_000);
+
+/// One device of a recording of requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its name in the recording.
+    pub name: String,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+}
+
+/// What a recording of requests holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survey {
+    /// The devices, in order of their first request.
+    pub devices: Vec<Device>,
+    /// From the first start to the last, and to the last end where ends are told.
+    pub length: Nanos,
+}
+
+/// Reads a recording of requests to its end and says what is in it.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
+    let mut survey = Survey {
+        devices: Vec::new(),
+        length: Nanos(0),
+    };
+    each(requests, |request| {
+        let place = usize::from(request.target);
+        while survey.devices.len() <= place {
+            survey.devices.push(Device {
+                name: String::new(),
+                requests: 0,
+                bytes: 0,
+            });
+        }
+        let device = &mut survey.devices[place];
+        device.requests += 1;
+        device.bytes += u64::from(request.bytes);
+        let end = request
+            .at
+            .0
+            .saturating_add(request.took.unwrap_or_default().0);
+        survey.length = survey.length.max(Nanos(end));
+    })?;
+    for (device, name) in survey.devices.iter_mut().zip(requests.targets()) {
+        device.name.clone_from(name);
+    }
+    Ok(survey)
+}
+
+/// Hands every request of a recording on.
+fn each(requests: &mut dyn Requests, mut take: impl FnMut(&Request)) -> Result<(), TraceError> {
+    let mut batch = Vec::new();
+    loop {
+        batch.clear();
+        let more = requests.read(&mut batch)?;
+        batch.iter().for_each(&mut take);
+        if !more {
+            return Ok(());
+        }
+    }
+}
+
+/// Fits a model to the requests of one device. `requests` is read from its start; `survey` is what
+/// an earlier reading of it found.
+///
+/// # Errors
+/// When the device is not in the recording, it cannot be read, or there are too few requests.
+pub fn fit_requests(
+    requests: &mut dyn Requests,
+    survey: &Survey,
+    disk: &str,
+    name: &str,
+    gaps: Gaps,
+) -> Result<Fitted, TraceError> {
+    let about = requests.about().clone();
+    let Some(place) = survey.devices.iter().position(|device| device.name == disk) else {
+        return Err(TraceError::NoDisk {
+            disk: disk.into(),
+            recording: about.name,
+            disks: survey.devices.iter().map(|d| d.name.clone()).collect(),
+        });
+    };
+    let device = &survey.devices[place];
+    let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
+    let mut counted = Counted::new(&about, disk, interval);
+    let mut recorded = Measures::new(device, survey.length);
+    let mut packer = Packer::new(gaps);
+    let mut last = Nanos(0);
+    let mut late = 0u64;
+    each(requests, |request| {
+        if usize::from(request.target) != place {
+            return;
+        }
+        late += u64::from(request.at < last);
+        last = last.max(request.at);
+        let traced = Traced {
+            at: last,
+            kind: request.kind,
+            offset: request.offset,
+            bytes: request.bytes,
+        };
+        counted.add(&traced, request.took);
+        recorded.add(&traced);
+        packer.push(&traced);
+    })?;
+    let packed = packer.finish(survey.length);
+    counted.finish(survey.length, requests);
+    let mut fitted = fit(
+        &counted,
+        &FitOptions {
+            disk: disk.into(),
+            window: counted.times().span(),
+            name: name.into(),
+            working_set_bytes: packed.footprint_bytes().max(packed.largest_bytes().into()),
+        },
+    )?;
+    let mut played = Measures::new(device, survey.length);
+    packed.unpack().for_each(|request| played.add(&request));
+    fitted.model.fidelity = compare(recorded, played);
+    fitted.model.requests = Some(Box::new(packed));
+    if requests.origin_unix_ns().is_none() {
+        let (from, to) = ("its start".to_owned(), format!("{} later", survey.length));
+        fitted.profile.from.clone_from(&from);
+        fitted.profile.to.clone_from(&to);
+        (fitted.model.source.from, fitted.model.source.to) = (from, to);
+    }
+    fitted.warnings.extend(requests.warnings().iter().cloned());
+    if late > 0 {
+        fitted.warnings.push(format!(
+            "{late} requests stand behind later ones and count as of the later one's time"
+        ));
+    }
+    if requests.lost() > 0 {
+        let text = format!("{} requests were lost by the recorder", requests.lost());
+        fitted.warnings.push(text);
+    }
+    Ok(fitted)
+}
+
+/// The gates of requests that are played as they were recorded.
+fn compare(mut recorded: Measures, mut played: Measures) -> Vec<Fidelity> {
+    recorded.finish();
+    played.finish();
+    recorded.compare(&played)
+}
