@@ -56,17 +56,6 @@ pub enum TraceError {
         /// Base name of the archive.
         base: String,
     },
-    /// Larger than this reader holds in memory.
-    #[error(
-        "read {file}: the archive is larger than {limit_bytes} bytes; cut out the wanted hours \
-         first (pmlogextract -S -T)"
-    )]
-    TooLarge {
-        /// The file that passed the limit.
-        file: String,
-        /// The limit for all files of an archive together.
-        limit_bytes: u64,
-    },
     /// Compressed with a general-purpose packer.
     #[error("read {file}: compressed archives cannot be read yet; unpack it first")]
     Compressed {
@@ -74,12 +63,13 @@ pub enum TraceError {
         file: String,
     },
     /// A version of the format that is not read.
-    #[error("read {file}: version {version} archives cannot be read yet; version 2 can")]
+    #[error(
+        "read {file}: it is a version 1 archive, which PCP itself has given up; versions 2 and 3 \
+         can be read"
+    )]
     Version {
         /// The file.
         file: String,
-        /// The version its label states.
-        version: u8,
     },
     /// The bytes are not what they should be, and nothing could be kept.
     #[error("read {file} at byte {offset}: {what}")]
@@ -217,14 +207,7 @@ mod tests {
             disks: vec!["sda".into(), "sdb".into()],
         };
         assert_eq!(error.to_string(), "find disk 'sdz' in nas: it has sda, sdb");
-        let error = TraceError::Version {
-            file: "a.0".into(),
-            version: 3,
-        };
-        assert!(
-            error
-                .to_string()
-                .contains("version 3 archives cannot be read yet")
-        );
+        let error = TraceError::Version { file: "a.0".into() };
+        assert!(error.to_string().contains("versions 2 and 3 can be read"));
     }
 }

@@ -36,14 +36,3 @@ pub(super) fn text(bytes: &[u8]) -> String {
 pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
-
-/// A time stamp of version 2 (seconds, microseconds) as nanoseconds since 1970, or why it is none.
-pub(super) fn unix_ns(bytes: &[u8], at: usize) -> Result<u64, String> {
-    match (u32_at(bytes, at), u32_at(bytes, at.saturating_add(4))) {
-        (Some(seconds), Some(micros)) if micros < 1_000_000 => {
-            Ok(u64::from(seconds) * 1_000_000_000 + u64::from(micros) * 1_000)
-        }
-        (Some(_), Some(micros)) => Err(format!("a time stamp has {micros} microseconds")),
-        _ => Err("a time stamp is cut short".into()),
-    }
-}

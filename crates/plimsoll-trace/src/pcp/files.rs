@@ -1,49 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finding and reading the files of an archive: `X.meta`, and the volumes `X.0`, `X.1`, ….
+//! Finding and opening the files of an archive: `X.meta`, and the volumes `X.0`, `X.1`, ….
 //!
 //! The temporal index (`X.index`) only speeds up seeking and may lie; it is never opened.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::log::File;
+use super::frames::Frames;
 use crate::error::TraceError;
 
-/// Most bytes all files of an archive may have together: they are held in memory.
-pub(super) const ARCHIVE_BYTES_MAX: u64 = 4 << 30;
 /// Suffixes of packed files, in PCP's own order of trying.
 const PACKED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", "zst"];
+
+/// A file of an archive.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    /// What it is called in messages.
+    pub(super) name: String,
+    content: Content,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    OnDisk(PathBuf),
+    InMemory(Arc<[u8]>),
+}
+
+impl Source {
+    fn on_disk(path: PathBuf) -> Self {
+        Source {
+            name: path.display().to_string(),
+            content: Content::OnDisk(path),
+        }
+    }
+
+    /// A file whose bytes are at hand.
+    pub(super) fn in_memory(name: String, bytes: Vec<u8>) -> Self {
+        Source {
+            name,
+            content: Content::InMemory(bytes.into()),
+        }
+    }
+
+    /// Opens the file at its front.
+    pub(super) fn open(&self) -> Result<Frames, TraceError> {
+        let input: Box<dyn io::Read + Send> = match &self.content {
+            Content::OnDisk(path) => Box::new(fs::File::open(path).map_err(|e| self.failed(e))?),
+            Content::InMemory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+        };
+        Ok(Frames::new(&self.name, input))
+    }
+
+    fn failed(&self, source: io::Error) -> TraceError {
+        TraceError::Read {
+            file: self.name.clone(),
+            source,
+        }
+    }
+}
 
 /// The files of one archive.
 #[derive(Debug)]
 pub(super) struct Files {
-    pub(super) base: PathBuf,
-    pub(super) meta: File,
+    /// The archive's base name.
+    pub(super) base: String,
+    pub(super) meta: Source,
     /// Ascending by volume number.
-    pub(super) volumes: Vec<(u32, File)>,
+    pub(super) volumes: Vec<(u32, Source)>,
 }
 
 impl Files {
-    /// Reads the archive of which `path` is the base name or one of the files.
-    pub(super) fn read(path: &Path) -> Result<Files, TraceError> {
-        let base = base_of(path)?;
-        let meta = with_suffix(&base, "meta");
-        let mut room = ARCHIVE_BYTES_MAX;
-        let meta = read_file(&meta, &mut room)?;
-        let mut volumes = Vec::new();
-        for number in volume_numbers(&base)? {
-            let file = read_file(&with_suffix(&base, &number.to_string()), &mut room)?;
-            volumes.push((number, file));
-        }
-        if volumes.is_empty() {
-            return Err(TraceError::NoVolume {
-                base: base.display().to_string(),
-            });
+    /// Finds the archive of which `path` is the base name or one of the files.
+    pub(super) fn find(path: &Path) -> Result<Files, TraceError> {
+        let (base, meta) = base_of(path)?;
+        let volumes = volumes_of(&base)?;
+        let names = volumes.iter().map(|(_, source)| source.name.clone());
+        for file in [meta.display().to_string()].into_iter().chain(names) {
+            if PACKED
+                .iter()
+                .any(|packer| file.ends_with(&format!(".{packer}")))
+            {
+                return Err(TraceError::Compressed { file });
+            }
         }
         Ok(Files {
-            base,
-            meta,
+            base: base.display().to_string(),
+            meta: Source::on_disk(meta),
             volumes,
         })
     }
@@ -56,17 +100,14 @@ fn with_suffix(base: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A base name may itself end in a number (`20180416.10.00`), so the path as it stands is tried
-/// before anything is cut off.
-fn base_of(path: &Path) -> Result<PathBuf, TraceError> {
+/// The base name and the metadata file of an archive. A base name may itself end in a number
+/// (`20180416.10.00`), so the path as it stands is tried before anything is cut off.
+fn base_of(path: &Path) -> Result<(PathBuf, PathBuf), TraceError> {
     let mut candidate = path.to_owned();
     // At most a packer's suffix and a part's suffix come off.
     for _ in 0..3 {
-        if with_suffix(&candidate, "meta").is_file() {
-            return Ok(candidate);
-        }
-        if let Some(file) = packed(&with_suffix(&candidate, "meta")) {
-            return Err(TraceError::Compressed { file });
+        if let Some(meta) = plain_or_packed(&with_suffix(&candidate, "meta")) {
+            return Ok((candidate, meta));
         }
         let suffix = candidate.extension().and_then(|s| s.to_str());
         if !suffix.is_some_and(|s| is_part(s) || PACKED.contains(&s)) {
@@ -93,14 +134,16 @@ fn volume_number(suffix: &str) -> Option<u32> {
     }
 }
 
-/// The name of `path` with a packer's suffix, if such a file exists.
-fn packed(path: &Path) -> Option<String> {
+/// The file itself, or the first with a packer's suffix.
+fn plain_or_packed(path: &Path) -> Option<PathBuf> {
+    if path.is_file() {
+        return Some(path.to_owned());
+    }
     let names = PACKED.iter().map(|suffix| with_suffix(path, suffix));
-    let mut found = names.filter(|name| name.is_file());
-    found.next().map(|name| name.display().to_string())
+    names.into_iter().find(|name| name.is_file())
 }
 
-fn volume_numbers(base: &Path) -> Result<Vec<u32>, TraceError> {
+fn volumes_of(base: &Path) -> Result<Vec<(u32, Source)>, TraceError> {
     let folder = match base.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -109,53 +152,28 @@ fn volume_numbers(base: &Path) -> Result<Vec<u32>, TraceError> {
         file: folder.display().to_string(),
         source,
     };
-    let Some(prefix) = base.file_name().and_then(|name| name.to_str()) else {
-        return Ok(vec![0]);
-    };
     let mut numbers = Vec::new();
+    let prefix = base.file_name().unwrap_or_default().to_string_lossy();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let Some(suffix) = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(prefix)?.strip_prefix('.'))
-        else {
+        let name = name.to_string_lossy();
+        let suffix = name
+            .strip_prefix(&*prefix)
+            .and_then(|rest| rest.strip_prefix('.'));
+        let Some(suffix) = suffix else {
             continue;
         };
-        if let Some(number) = volume_number(suffix) {
-            numbers.push(number);
-        } else if let Some((number, packer)) = suffix.split_once('.')
-            && volume_number(number).is_some()
-            && PACKED.contains(&packer)
-        {
-            let file = folder.join(&name).display().to_string();
-            return Err(TraceError::Compressed { file });
-        }
+        let number = match suffix.split_once('.') {
+            Some((number, packer)) if PACKED.contains(&packer) => volume_number(number),
+            _ => volume_number(suffix),
+        };
+        numbers.extend(number);
     }
     numbers.sort_unstable();
-    Ok(numbers)
-}
-
-/// Reads a file whole, taking its size off the room that is left.
-fn read_file(path: &Path, room: &mut u64) -> Result<File, TraceError> {
-    let name = path.display().to_string();
-    let failed = |source| TraceError::Read {
-        file: name.clone(),
-        source,
-    };
-    let too_large = || TraceError::TooLarge {
-        file: name.clone(),
-        limit_bytes: ARCHIVE_BYTES_MAX,
-    };
-    let file = fs::File::open(path).map_err(failed)?;
-    let size = file.metadata().map_err(failed)?.len();
-    if size > *room {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    // The file may grow while it is read (a logger at work): one byte more than allowed tells.
-    file.take(*room + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    *room = room.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
-    Ok(File { name, bytes })
+    numbers.dedup();
+    let volumes = numbers.into_iter().filter_map(|number| {
+        let path = plain_or_packed(&with_suffix(base, &number.to_string()))?;
+        Some((number, Source::on_disk(path)))
+    });
+    Ok(volumes.collect())
 }

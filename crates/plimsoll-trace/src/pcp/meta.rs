@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `.meta` file: which metrics there are, and which instances they had when.
 //!
-//! Layout of version 2 (from LOGARCHIVE(5)): records of {length, type, payload, length}, not
-//! aligned. Type 1 describes a metric {id, type, instance domain, semantics, units, number of
-//! names, {length, name}…}; type 2 lists a domain's instances at an instant {seconds,
-//! microseconds, domain, count, ids…, name offsets…, names}. Other types (labels, help) are
-//! skipped. Instance lists stay in the file and are searched there, so that a list of a million
-//! lying offsets costs no memory.
+//! Layout (from LOGARCHIVE(5)): records of {length, type, payload, length}, not aligned. Type 1
+//! describes a metric {id, type, instance domain, semantics, units, number of names, {length,
+//! name}…}. Types 2 and 5 list a domain's instances at an instant {time stamp, domain, count,
+//! ids…, name offsets…, names}; 2 has the stamp of version 2 and 5 that of version 3. Type 6 is
+//! like 5, but says only what changed: an instance whose name offset is -1 went. Other types
+//! (labels, help) are skipped. Only domains of wanted metrics are kept, as ids and numbers of
+//! names, and a list that says what is known already not at all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::bytes::{i32_at, index, u32_at, unix_ns, until_nul};
-use super::label::LABEL_BYTES_V2;
-use super::log::File;
-use crate::error::Damage;
+use super::bytes::{i32_at, index, u32_at, until_nul};
+use super::files::Source;
+use super::frames::Frame;
+use super::label::Version;
+use crate::error::{Damage, TraceError};
 
 const RECORD_BYTES_MIN: usize = 12;
 const DESCRIPTION: u32 = 1;
-const INSTANCES: u32 = 2;
+const INSTANCES_V2: u32 = 2;
+const INSTANCES_V3: u32 = 5;
+const CHANGES_V3: u32 = 6;
+/// Name offset of an instance that went.
+const GONE: i32 = -1;
 /// Longest name taken seriously; PCP's own limits are far below. Longer ones are ignored.
 const NAME_BYTES_MAX: usize = 1024;
-/// Most instances listed; a host with more disks is damage.
-const INSTANCES_LISTED_MAX: usize = 100_000;
+/// Most wanted metrics; more is damage.
+const DESCRIPTIONS_MAX: usize = 4096;
+/// Most instances in all kept lists of a domain together; more is damage. They take 12 bytes each.
+const LISTED_MAX: usize = 2_000_000;
+/// Most bytes of different names in a domain; more is damage.
+const NAMES_BYTES_MAX: usize = 16 << 20;
 
 /// How a value is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,84 +126,60 @@ impl Description {
     }
 }
 
-/// Where a list of instances lies in the file, and since when it is true.
-#[derive(Debug, Clone, Copy)]
-struct Listed {
-    since_unix_ns: u64,
-    offset: usize,
-    length: usize,
-}
-
 /// Everything the `.meta` file says that this reader needs.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     descriptions: BTreeMap<Vec<u8>, Vec<Description>>,
-    domains: BTreeMap<u32, Vec<Listed>>,
+    described: usize,
+    domains: BTreeMap<u32, Domain>,
 }
 
 impl Catalog {
     /// Reads the records behind the label up to the end or to broken framing, and notes the first
     /// damage. Only metrics whose name `wanted` accepts are kept.
-    pub(super) fn read(file: &File, wanted: impl Fn(&[u8]) -> bool) -> (Catalog, Option<Damage>) {
+    ///
+    /// The file is read twice: which domains matter is known only after the last description, and
+    /// those that do not (processes) are most of it.
+    pub(super) fn read(
+        source: &Source,
+        version: Version,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<(Catalog, Option<Damage>), TraceError> {
         let mut catalog = Catalog::default();
-        let mut damage = None;
-        let mut offset = LABEL_BYTES_V2;
-        while offset < file.bytes.len() {
-            let record = match file.framed(offset, RECORD_BYTES_MIN) {
-                Ok(record) => record,
-                Err(here) => {
-                    damage = damage.or(Some(here));
-                    break;
-                }
-            };
-            // Damage inside a record does not hide the next one.
-            if let Err(here) = catalog.take(file, offset, record, &wanted) {
-                damage = damage.or(Some(here));
-            }
-            offset += record.len();
+        let descriptions = each(source, |frame| match u32_at(frame.bytes, 4) {
+            Some(DESCRIPTION) => catalog.describe(frame, &wanted),
+            _ => Ok(()),
+        })?;
+        let domains: Vec<u32> = catalog.all().map(|d| d.domain).collect();
+        catalog.domains = domains.iter().map(|d| (*d, Domain::default())).collect();
+        let lists = each(source, |frame| match u32_at(frame.bytes, 4) {
+            Some(INSTANCES_V2) => catalog.list(frame, Version::V2, true),
+            Some(INSTANCES_V3) => catalog.list(frame, Version::V3, true),
+            Some(CHANGES_V3) if version == Version::V3 => catalog.list(frame, Version::V3, false),
+            _ => Ok(()),
+        })?;
+        for domain in catalog.domains.values_mut() {
+            domain.lists.sort_by_key(|list| list.since_unix_ns);
         }
-        for lists in catalog.domains.values_mut() {
-            lists.sort_by_key(|listed| listed.since_unix_ns);
-        }
-        (catalog, damage)
+        let first = descriptions.into_iter().chain(lists);
+        Ok((catalog, first.min_by_key(|damage| damage.offset)))
     }
 
-    fn take(
+    fn describe(
         &mut self,
-        file: &File,
-        offset: usize,
-        record: &[u8],
+        frame: Frame<'_>,
         wanted: &impl Fn(&[u8]) -> bool,
     ) -> Result<(), Damage> {
-        let cut = || {
-            file.damage(
-                offset,
-                "the description of a metric does not fit its record",
-            )
-        };
-        match u32_at(record, 4) {
-            Some(DESCRIPTION) => self.describe(record, wanted).ok_or_else(cut)?,
-            Some(INSTANCES) => {
-                let since = unix_ns(record, 8).map_err(|what| file.damage(offset, what))?;
-                let domain = u32_at(record, 16).unwrap_or_default();
-                let listed = Listed {
-                    since_unix_ns: since,
-                    offset,
-                    length: record.len(),
-                };
-                self.domains.entry(domain).or_default().push(listed);
-                // Its readable part is used all the same.
-                if !fits(file, listed) {
-                    return Err(file.damage(offset, "a list of instances does not fit its record"));
-                }
-            }
-            _ => {}
+        const CUT: &str = "the description of a metric does not fit its record";
+        self.try_describe(frame.payload(), wanted)
+            .ok_or_else(|| frame.damage(CUT))?;
+        if self.described > DESCRIPTIONS_MAX {
+            return Err(frame.damage(format!("more than {DESCRIPTIONS_MAX} metrics are of disks")));
         }
         Ok(())
     }
 
-    fn describe(&mut self, record: &[u8], wanted: &impl Fn(&[u8]) -> bool) -> Option<()> {
-        let payload = record.get(..record.len().checked_sub(4)?)?;
+    fn try_describe(&mut self, payload: &[u8], wanted: &impl Fn(&[u8]) -> bool) -> Option<()> {
         let description = Description {
             metric: u32_at(payload, 8)?,
             kind: ValueType::from_word(i32_at(payload, 12)?),
@@ -206,14 +192,36 @@ impl Catalog {
             let length = index(u32_at(payload, at)?);
             let name = payload.get(at + 4..(at + 4).checked_add(length)?)?;
             at += 4 + length;
-            if length <= NAME_BYTES_MAX && wanted(name) {
+            if length <= NAME_BYTES_MAX && self.described <= DESCRIPTIONS_MAX && wanted(name) {
                 let known = self.descriptions.entry(name.to_vec()).or_default();
                 if !known.iter().any(|d| d.metric == description.metric) {
                     known.push(description);
+                    self.described += 1;
                 }
             }
         }
         Some(())
+    }
+
+    /// Takes a list of instances, or what changed of one.
+    fn list(&mut self, frame: Frame<'_>, version: Version, full: bool) -> Result<(), Damage> {
+        let domain_at = 8 + version.stamp_bytes();
+        let domain = u32_at(frame.payload(), domain_at).unwrap_or_default();
+        let Some(domain) = self.domains.get_mut(&domain) else {
+            return Ok(());
+        };
+        let since = version.unix_ns(frame.payload(), 8);
+        let since_unix_ns = since.map_err(|what| frame.damage(what))?;
+        let body = frame.payload().get(domain_at + 4..).unwrap_or_default();
+        // The readable part of a list that is cut is used all the same.
+        let whole = domain.listed <= LISTED_MAX && domain.add(since_unix_ns, full, body);
+        if whole {
+            return Ok(());
+        }
+        Err(frame.damage(format!(
+            "a list of instances does not fit its record, or is the one too many: more than \
+             {LISTED_MAX} instances or {NAMES_BYTES_MAX} bytes of names"
+        )))
     }
 
     /// What is known of a metric: more than one description when its id changed on the way.
@@ -223,81 +231,173 @@ impl Catalog {
     }
 
     /// Every metric that was wanted and is there.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Description> {
+    fn all(&self) -> impl Iterator<Item = &Description> {
         self.descriptions.values().flatten()
     }
 
-    /// Names a domain ever had, in the order of their first appearance.
-    pub(super) fn instances(&self, file: &File, domain: u32) -> Vec<String> {
-        let mut seen = BTreeSet::new();
-        let mut names = Vec::new();
-        for listed in self.lists(domain) {
-            for (_, name) in pairs(file, *listed) {
-                if names.len() < INSTANCES_LISTED_MAX && seen.insert(name) {
-                    names.push(String::from_utf8_lossy(name).into_owned());
+    /// The domains of wanted metrics. A second one is rare (a changed agent) and mostly has the
+    /// same instances.
+    pub(super) fn domains(&self) -> impl Iterator<Item = (u32, &Domain)> {
+        self.domains.iter().map(|(id, domain)| (*id, domain))
+    }
+}
+
+/// Gives every record of a metadata file to `take`; the first damage. Damage inside a record does
+/// not hide the next one.
+fn each(
+    source: &Source,
+    mut take: impl FnMut(Frame<'_>) -> Result<(), Damage>,
+) -> Result<Option<Damage>, TraceError> {
+    let mut frames = source.open()?;
+    frames.label()?;
+    let mut damage = None;
+    while let Some(frame) = frames.next(RECORD_BYTES_MIN) {
+        if let Err(here) = frame.and_then(&mut take) {
+            damage = damage.or(Some(here));
+        }
+    }
+    Ok(damage)
+}
+
+/// The instances of a domain over time.
+#[derive(Debug, Default)]
+pub(super) struct Domain {
+    /// Every name an instance ever had, in the order of their first appearance.
+    names: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+    names_bytes: usize,
+    lists: Vec<List>,
+    listed: usize,
+}
+
+/// What instances there were from an instant on.
+#[derive(Debug)]
+struct List {
+    since_unix_ns: u64,
+    /// Whether instances that are not in the list went.
+    full: bool,
+    entries: Vec<Entry>,
+}
+
+/// An instance and the number of its name; `None` when the instance went.
+type Entry = (i32, Option<u32>);
+
+impl Domain {
+    /// Names of instances, by number, in the order of their first appearance.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The instances as time goes on.
+    pub(super) fn follow(&self) -> Follower<'_> {
+        Follower {
+            lists: self.lists.iter(),
+            next: None,
+            started: false,
+            now: BTreeMap::new(),
+        }
+    }
+
+    /// What {count, ids…, name offsets…, names} says, and whether it is all there.
+    fn entries(&mut self, body: &[u8]) -> (Vec<Entry>, bool) {
+        let count = u32_at(body, 0).map_or(0, index);
+        let (offsets_at, names_at) = (
+            count.saturating_mul(4).saturating_add(4),
+            count.saturating_mul(8).saturating_add(4),
+        );
+        let Some(names) = body.get(names_at..) else {
+            return (Vec::new(), false);
+        };
+        let entries: Vec<Entry> = (0..count.min(LISTED_MAX))
+            .filter_map(|i| {
+                let id = i32_at(body, 4 + 4 * i)?;
+                let from = i32_at(body, offsets_at + 4 * i)?;
+                if from == GONE {
+                    return Some((id, None));
                 }
+                let rest = names.get(usize::try_from(from).ok()?..)?;
+                let name = until_nul(&rest[..rest.len().min(NAME_BYTES_MAX)]);
+                Some((id, Some(self.number(name)?)))
+            })
+            .collect();
+        let whole = entries.len() == count;
+        (entries, whole)
+    }
+
+    /// The number of a name; `None` when it has no byte or there is no room for another one.
+    fn number(&mut self, name: &[u8]) -> Option<u32> {
+        let name = String::from_utf8_lossy(name);
+        if let Some(number) = self.numbers.get(name.as_ref()) {
+            return Some(*number);
+        }
+        self.names_bytes += name.len();
+        if name.is_empty() || self.names_bytes > NAMES_BYTES_MAX {
+            return None;
+        }
+        let number = u32::try_from(self.names.len()).ok()?;
+        self.names.push(name.clone().into_owned());
+        self.numbers.insert(name.into_owned(), number);
+        Some(number)
+    }
+
+    /// Adds a list unless it repeats the one before; false when not all of it could be taken.
+    fn add(&mut self, since_unix_ns: u64, full: bool, body: &[u8]) -> bool {
+        let (entries, whole) = self.entries(body);
+        let repeated = self.lists.last().is_some_and(|last| {
+            let in_order = last.since_unix_ns <= since_unix_ns;
+            in_order && full && last.full && last.entries == entries
+        });
+        if repeated {
+            return whole;
+        }
+        // An empty list counts too: each takes memory.
+        self.listed += 1 + entries.len();
+        self.lists.push(List {
+            since_unix_ns,
+            full,
+            entries,
+        });
+        whole && self.listed <= LISTED_MAX
+    }
+}
+
+/// Which instances a domain has, asked at instants that do not go back.
+#[derive(Debug)]
+pub(super) struct Follower<'a> {
+    lists: std::slice::Iter<'a, List>,
+    next: Option<&'a List>,
+    started: bool,
+    now: BTreeMap<i32, u32>,
+}
+
+impl Follower<'_> {
+    /// The number of the name that an instance has at an instant. Before the first list, the
+    /// first applies: a logger writes it microseconds after the sample it belongs to. Asked for
+    /// an earlier instant than before, it answers for that one.
+    pub(super) fn name_at(&mut self, at_unix_ns: u64, instance: i32) -> Option<u32> {
+        if !self.started {
+            self.started = true;
+            if let Some(first) = self.lists.next() {
+                self.apply(first);
+            }
+            self.next = self.lists.next();
+        }
+        while let Some(list) = self.next.filter(|list| list.since_unix_ns <= at_unix_ns) {
+            self.apply(list);
+            self.next = self.lists.next();
+        }
+        self.now.get(&instance).copied()
+    }
+
+    fn apply(&mut self, list: &List) {
+        if list.full {
+            self.now.clear();
+        }
+        for (instance, name) in &list.entries {
+            match name {
+                Some(name) => drop(self.now.insert(*instance, *name)),
+                None => drop(self.now.remove(instance)),
             }
         }
-        names
     }
-
-    /// The ids a name had, each with the time since when it had it; `None` where it was absent.
-    pub(super) fn ids_of(&self, file: &File, domain: u32, name: &str) -> Ids {
-        let id = |listed: &Listed| {
-            let found = pairs(file, *listed).find(|(_, known)| *known == name.as_bytes());
-            (listed.since_unix_ns, found.map(|(id, _)| id))
-        };
-        Ids(self.lists(domain).iter().map(id).collect())
-    }
-
-    fn lists(&self, domain: u32) -> &[Listed] {
-        self.domains.get(&domain).map_or(&[], Vec::as_slice)
-    }
-}
-
-/// Which id an instance name had when.
-#[derive(Debug)]
-pub(super) struct Ids(Vec<(u64, Option<i32>)>);
-
-impl Ids {
-    /// The id in the latest list at or before an instant. Before the first list, the first
-    /// applies: a logger writes it microseconds after the sample it belongs to.
-    pub(super) fn at(&self, at_unix_ns: u64) -> Option<i32> {
-        let after = self.0.partition_point(|(since, _)| *since <= at_unix_ns);
-        let (_, id) = self.0.get(after.saturating_sub(1))?;
-        *id
-    }
-
-    /// Whether the name ever had an id.
-    pub(super) fn any(&self) -> bool {
-        self.0.iter().any(|(_, id)| id.is_some())
-    }
-}
-
-/// Whether a list has all the names it says it has.
-fn fits(file: &File, listed: Listed) -> bool {
-    let count = u32_at(&file.bytes, listed.offset.saturating_add(20)).map_or(0, index);
-    pairs(file, listed).count() == count
-}
-
-/// The {id, name} pairs of one list; nothing when the list does not fit its record.
-fn pairs(file: &File, listed: Listed) -> impl Iterator<Item = (i32, &[u8])> {
-    let end = listed.offset + listed.length - 4;
-    let record = file.bytes.get(listed.offset..end).unwrap_or_default();
-    let count = u32_at(record, 20).map_or(0, index);
-    let ids_at = 24usize;
-    let (offsets_at, names_at) = (
-        ids_at.saturating_add(count.saturating_mul(4)),
-        ids_at.saturating_add(count.saturating_mul(8)),
-    );
-    let names = record.get(names_at..);
-    let count = if names.is_some() { count } else { 0 };
-    let names = names.unwrap_or_default();
-    (0..count).filter_map(move |i| {
-        let id = i32_at(record, ids_at + 4 * i)?;
-        let from = index(u32_at(record, offsets_at + 4 * i)?);
-        let rest = names.get(from..)?;
-        let name = until_nul(&rest[..rest.len().min(NAME_BYTES_MAX)]);
-        (!name.is_empty()).then_some((id, name))
-    })
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A reader of PCP archives (version 2, uncompressed, several volumes) without libpcp.
+//! A reader of PCP archives (versions 2 and 3, several volumes) without libpcp.
 //!
 //! Source of the format: the LOGARCHIVE(5) manual page; where measurement corrected it, the
-//! module that reads the part says so. The files are held in memory and walked in place, so a
-//! record that holds no wanted metric costs its framing only. Invariants: no length in a file is
-//! trusted for an allocation or a jump, every loop consumes bytes, and damage ends the reading at
-//! its place instead of discarding what was read. Not here: version 3 and packed files (refused
-//! by name; [`Version`] and the label reader are where they come in), and the temporal index,
-//! which is never needed.
+//! module that reads the part says so. Files are read as streams, record by record, so memory
+//! does not grow with them. Invariants: no length in a file is trusted for an allocation or a
+//! jump, every loop consumes bytes, and damage ends the reading of its volume at its place instead
+//! of discarding what was read. Not here: the temporal index, which is never needed.
 
 mod bytes;
 mod disk;
 mod files;
+mod frames;
 mod label;
 mod log;
 mod meta;
+mod part;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -23,40 +23,44 @@ pub(crate) mod writer;
 pub use label::{Label, Version};
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
-
-use plimsoll_core::units::Nanos;
 
 use crate::error::{Damage, TraceError};
 use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
 use crate::series::DiskSeries;
 use crate::window::{Times, Window};
-use files::Files;
-use log::{File, Records};
-use meta::Catalog;
+use files::{Files, Source};
+use part::Part;
 
-/// An archive, opened and checked as far as its framing goes.
-#[derive(Debug)]
+/// An archive, opened and read once.
 pub struct Archive {
     about: About,
     label: Label,
     times: Times,
-    meta: File,
-    volumes: Vec<File>,
-    catalog: Catalog,
+    parts: Vec<Part>,
     damage: Option<Damage>,
     warnings: Vec<String>,
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Archive");
+        out.field("about", &self.about);
+        out.finish_non_exhaustive()
+    }
 }
 
 impl Archive {
     /// Opens the archive of which `path` is the base name or one of the files.
     ///
     /// # Errors
-    /// When there is no such archive, it is packed or of another version, larger than 4 GiB, its
-    /// labels are not labels, or not one record of it can be read.
+    /// When there is no such archive, it is packed or of version 1, its labels are not labels, or
+    /// not one record of it can be read.
     pub fn open(path: &Path) -> Result<Archive, TraceError> {
-        let files = Files::read(path)?;
-        Self::assemble(files.base.display().to_string(), files.meta, files.volumes)
+        let files = Files::find(path)?;
+        let name = files.base.clone();
+        Self::assemble(name, vec![Part::open(files, part::KEPT_MAX)?])
     }
 
     /// An archive whose files are already in memory: the bytes of `.meta` and of the volumes in
@@ -69,64 +73,61 @@ impl Archive {
         meta: Vec<u8>,
         volumes: Vec<Vec<u8>>,
     ) -> Result<Archive, TraceError> {
-        let file = |suffix: &str, bytes| File {
-            name: format!("{name}.{suffix}"),
-            bytes,
-        };
-        let volumes = (0u32..).zip(volumes);
-        let volumes = volumes
-            .map(|(number, bytes)| (number, file(&number.to_string(), bytes)))
-            .collect();
-        Self::assemble(name.into(), file("meta", meta), volumes)
+        Self::keeping(name, meta, volumes, part::KEPT_MAX)
     }
 
-    fn assemble(
-        name: String,
-        meta: File,
-        volumes: Vec<(u32, File)>,
+    /// As [`Archive::from_bytes`], with `room` for samples in memory.
+    fn keeping(
+        name: &str,
+        meta: Vec<u8>,
+        volumes: Vec<Vec<u8>>,
+        room: usize,
     ) -> Result<Archive, TraceError> {
-        let meta_label = Label::read(&meta.name, &meta.bytes)?;
-        if meta_label.volume != label::VOLUME_META {
-            return Err(wrong_label(&meta, meta_label.volume));
-        }
-        let Some((first_number, first)) = volumes.first() else {
-            return Err(TraceError::NoVolume { base: name });
+        let file = |suffix: &str, bytes| Source::in_memory(format!("{name}.{suffix}"), bytes);
+        let volumes = (0u32..).zip(volumes);
+        let files = Files {
+            base: name.into(),
+            meta: file("meta", meta),
+            volumes: volumes
+                .map(|(number, bytes)| (number, file(&number.to_string(), bytes)))
+                .collect(),
         };
-        let label = Label::read(&first.name, &first.bytes)?;
-        if u32::try_from(label.volume) != Ok(*first_number) {
-            return Err(wrong_label(first, label.volume));
-        }
-        let mut warnings = Vec::new();
-        let mut damage = None;
-        let volumes = usable_volumes(volumes, &mut warnings, &mut damage);
-        let (catalog, meta_damage) = Catalog::read(&meta, is_disk_metric);
-        let (from_unix_ns, to_unix_ns) = span(&volumes, &mut damage)?;
-        let span = Window {
-            from_unix_ns,
-            to_unix_ns,
+        Self::assemble(name.into(), vec![Part::open(files, room)?])
+    }
+
+    /// Parts of one host, in the order of time.
+    fn assemble(name: String, mut parts: Vec<Part>) -> Result<Archive, TraceError> {
+        let Some(first) = parts.first() else {
+            return Err(TraceError::NoArchive { path: name });
         };
-        let (times, zone_warning) = Times::new(&name, &label.zone, span);
-        warnings.extend(zone_warning);
+        let label = first.label.clone();
+        let (times, zone_warning) = Times::new(&name, &label.zone, span(&parts));
+        let mut warnings = Vec::from_iter(zone_warning);
+        let mut damages = Vec::new();
+        for part in &mut parts {
+            warnings.append(&mut part.warnings);
+            damages.append(&mut part.damages);
+        }
+        let mut damages = damages.into_iter();
+        let damage = damages.next();
+        warnings.extend(damages.map(|damage| damage.to_string()));
         let about = About {
             name,
-            format: format!("PCP archive, version {}", label.version.number()),
+            format: format(&parts, label.version),
             host: label.host.clone(),
-            carries: CARRIES,
+            carries: carries(label.version),
         };
         Ok(Archive {
             about,
             label,
             times,
-            meta,
-            volumes,
-            catalog,
-            // Damage of the metadata comes first: it can hide a metric altogether.
-            damage: meta_damage.or(damage),
+            parts,
+            damage,
             warnings,
         })
     }
 
-    /// The label of the first volume.
+    /// The label of the archive, the first one if there are several.
     #[must_use]
     pub fn label(&self) -> &Label {
         &self.label
@@ -144,27 +145,16 @@ impl Counters for Archive {
 
     /// Names of the instances of `disk.dev.*`.
     fn disks(&self) -> Vec<String> {
-        let mut domains: Vec<u32> = self.catalog.all().map(|d| d.domain).collect();
-        domains.sort_unstable();
-        domains.dedup();
         let mut seen = BTreeSet::new();
-        let mut names = Vec::new();
-        for domain in domains {
-            // A second domain is rare (a changed agent) and mostly has the same disks.
-            for name in self.catalog.instances(&self.meta, domain) {
-                if seen.insert(name.clone()) {
-                    names.push(name);
-                }
-            }
-        }
-        names
+        let domains = self.parts.iter().flat_map(|part| part.catalog.domains());
+        let names = domains.flat_map(|(_, domain)| domain.names());
+        names.filter(|name| seen.insert(*name)).cloned().collect()
     }
 
     fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError> {
         self.disk_series(disk, window)
     }
 
-    /// Where the framing of the archive stops being readable.
     fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
     }
@@ -175,82 +165,35 @@ impl Counters for Archive {
 }
 
 /// What a PCP archive of a disk tells.
-const CARRIES: Carries = Carries {
-    arrivals: Detail::Mean,
-    resolution: Nanos(1_000),
-    direction: true,
-    sizes: Detail::Mean,
-    offsets: false,
-    service: Detail::Mean,
-    queue: Detail::Mean,
-    order: Order::Started,
-    scope: Scope::Device,
-};
-
-fn is_disk_metric(name: &[u8]) -> bool {
-    // More than the series use: a disk of which only a total was recorded is still a disk.
-    name.starts_with(b"disk.dev.")
-}
-
-fn wrong_label(file: &File, volume: i32) -> TraceError {
-    TraceError::Format {
-        file: file.name.clone(),
-        offset: 20,
-        what: format!("the label is that of volume {volume}, not of this file"),
+fn carries(version: Version) -> Carries {
+    Carries {
+        arrivals: Detail::Mean,
+        resolution: version.resolution(),
+        direction: true,
+        sizes: Detail::Mean,
+        offsets: false,
+        service: Detail::Mean,
+        queue: Detail::Mean,
+        order: Order::Started,
+        scope: Scope::Device,
     }
 }
 
-/// The volumes up to the first that does not belong to the archive.
-fn usable_volumes(
-    volumes: Vec<(u32, File)>,
-    warnings: &mut Vec<String>,
-    damage: &mut Option<Damage>,
-) -> Vec<File> {
-    let mut usable: Vec<File> = Vec::with_capacity(volumes.len());
-    let mut expected = volumes.first().map_or(0, |(number, _)| *number);
-    for (number, file) in volumes {
-        if number != expected {
-            let file = &file.name;
-            warnings.push(format!(
-                "volume {expected} is missing before {file}: its time counts as one interval"
-            ));
-        }
-        expected = number.saturating_add(1);
-        let belongs = Label::read(&file.name, &file.bytes)
-            .is_ok_and(|label| u32::try_from(label.volume) == Ok(number));
-        if !belongs {
-            *damage = Some(file.damage(0, "the label is not that of this volume"));
-            break;
-        }
-        usable.push(file);
+/// What kind of recording it is, for provenance.
+fn format(parts: &[Part], version: Version) -> String {
+    let version = version.number();
+    match parts.len() {
+        1 => format!("PCP archive, version {version}"),
+        n => format!("{n} PCP archives, the first of version {version}"),
     }
-    usable
 }
 
-/// First and last time stamp; damage ends the search.
-fn span(volumes: &[File], damage: &mut Option<Damage>) -> Result<(u64, u64), TraceError> {
-    let mut times = None;
-    'volumes: for file in volumes {
-        for record in Records::of(file) {
-            match record {
-                Ok(record) => {
-                    let at = record.at_unix_ns;
-                    let (first, last) = times.unwrap_or((at, at));
-                    times = Some((first.min(at), last.max(at)));
-                }
-                Err(here) => {
-                    *damage = Some(here);
-                    break 'volumes;
-                }
-            }
-        }
+/// First and last record of all parts.
+fn span(parts: &[Part]) -> Window {
+    let first = parts.iter().map(|part| part.first_unix_ns).min();
+    let last = parts.iter().map(|part| part.last_unix_ns).max();
+    Window {
+        from_unix_ns: first.unwrap_or_default(),
+        to_unix_ns: last.unwrap_or_default(),
     }
-    times.ok_or_else(|| match damage.take() {
-        Some(Damage { file, offset, what }) => TraceError::Format { file, offset, what },
-        None => TraceError::Format {
-            file: volumes.first().map_or_else(String::new, |f| f.name.clone()),
-            offset: label::LABEL_BYTES_V2 as u64,
-            what: "the archive has a label but no records".into(),
-        },
-    })
 }

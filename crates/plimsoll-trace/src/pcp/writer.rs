@@ -34,6 +34,7 @@ pub(crate) enum Values {
 /// The files of an archive under construction.
 #[derive(Clone)]
 pub(crate) struct Writer {
+    version: u32,
     pub(crate) meta: Vec<u8>,
     pub(crate) volumes: Vec<Vec<u8>>,
 }
@@ -52,25 +53,48 @@ fn framed(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-fn label(volume: i32, zone: &str) -> Vec<u8> {
+/// Seconds as a record of a version has them.
+fn stamp(version: u32, at_s: u32) -> Vec<u32> {
+    match version {
+        2 => vec![at_s, 0],
+        // The low word of the seconds, the high word, nanoseconds.
+        _ => vec![at_s, 0, 0],
+    }
+}
+
+fn label(version: u32, volume: i32, zone: &str) -> Vec<u8> {
     let mut payload = Vec::new();
-    words(&mut payload, &[0x5005_2602, 4711, 1_000_000_000, 250_000]);
+    words(&mut payload, &[0x5005_2600 + version, 4711]);
+    words(&mut payload, &stamp(version, 1_000_000_000));
     payload.extend(volume.to_be_bytes());
     let mut text = |text: &str, width: usize| {
         let mut field = text.as_bytes().to_vec();
         field.resize(width, 0);
         payload.extend(field);
     };
-    text("testhost", 64);
-    text(zone, 40);
+    if version == 2 {
+        text("testhost", 64);
+        text(zone, 40);
+    } else {
+        // Features and a reserved word.
+        text("", 8);
+        text("testhost", 256);
+        text(zone, 256);
+        text("", 256);
+    }
     framed(&payload)
 }
 
 impl Writer {
     pub(crate) fn new(zone: &str) -> Self {
+        Self::of(2, zone)
+    }
+
+    pub(crate) fn of(version: u32, zone: &str) -> Self {
         Writer {
-            meta: label(-1, zone),
-            volumes: vec![label(0, zone)],
+            version,
+            meta: label(version, -1, zone),
+            volumes: vec![label(version, 0, zone)],
         }
     }
 
@@ -88,12 +112,29 @@ impl Writer {
 
     /// Disks from `at_s` on.
     pub(crate) fn instances(&mut self, at_s: u32, disks: &[(u32, &str)]) {
-        let mut payload = Vec::new();
+        let disks: Vec<_> = disks.iter().map(|(id, name)| (*id, Some(*name))).collect();
+        let kind = if self.version == 2 { 2 } else { 5 };
+        self.list(kind, at_s, &disks);
+    }
+
+    /// Disks that came, or went (without a name), at `at_s`: version 3 only.
+    pub(crate) fn changes(&mut self, at_s: u32, disks: &[(u32, Option<&str>)]) {
+        assert_eq!(self.version, 3);
+        self.list(6, at_s, disks);
+    }
+
+    fn list(&mut self, kind: u32, at_s: u32, disks: &[(u32, Option<&str>)]) {
+        let mut payload = kind.to_be_bytes().to_vec();
         let count = u32::try_from(disks.len()).unwrap();
-        words(&mut payload, &[2, at_s, 0, DOMAIN, count]);
+        words(&mut payload, &stamp(self.version, at_s));
+        words(&mut payload, &[DOMAIN, count]);
         words(&mut payload, &disks.iter().map(|d| d.0).collect::<Vec<_>>());
         let mut names = Vec::new();
         for (_, name) in disks {
+            let Some(name) = name else {
+                words(&mut payload, &[u32::MAX]);
+                continue;
+            };
             words(&mut payload, &[u32::try_from(names.len()).unwrap()]);
             names.extend(name.as_bytes());
             names.push(0);
@@ -112,7 +153,7 @@ impl Writer {
 
     pub(crate) fn next_volume(&mut self, zone: &str) {
         let number = i32::try_from(self.volumes.len()).unwrap();
-        self.volumes.push(label(number, zone));
+        self.volumes.push(label(self.version, number, zone));
     }
 
     pub(crate) fn mark(&mut self, at_s: u32) {
@@ -121,7 +162,8 @@ impl Writer {
 
     pub(crate) fn record(&mut self, at_s: u32, sets: &[(u32, Values)]) {
         let mut payload = Vec::new();
-        words(&mut payload, &[at_s, 0, u32::try_from(sets.len()).unwrap()]);
+        words(&mut payload, &stamp(self.version, at_s));
+        words(&mut payload, &[u32::try_from(sets.len()).unwrap()]);
         let sets_bytes: usize = sets.iter().map(|(_, v)| set_bytes(v)).sum();
         // Blocks follow the sets; positions count from 8 bytes before the length field.
         let mut block_at = 8 + 4 + payload.len() + sets_bytes;

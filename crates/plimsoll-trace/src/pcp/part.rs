@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One archive of a recording: its files, what its metadata says, and the samples in them.
+//!
+//! The volumes are read once when the archive is opened, since only that tells its span and
+//! whether it is whole. What was recorded of disks is kept on the way, if it is not too much: a
+//! logger's records are mostly about other things, and so a packed archive need not be unpacked
+//! again for each disk.
+
+use std::collections::BTreeMap;
+
+use super::files::{Files, Source};
+use super::frames::Frames;
+use super::label::{self, Label};
+use super::log::{Number, Record};
+use super::meta::{Catalog, Description, ValueType};
+use crate::error::{Damage, TraceError};
+use crate::series::DiskMetric;
+
+/// Most samples kept in memory, of all archives of a recording: 32 bytes each. Beyond that the
+/// files are read again for each question.
+pub(super) const KEPT_MAX: usize = 2_000_000;
+
+/// A wanted metric of an archive.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) metric: DiskMetric,
+    /// Base units (bytes, seconds, operations) in one recorded unit.
+    pub(super) factor: f64,
+    pub(super) description: Description,
+}
+
+/// What the volumes say, in their order.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Said {
+    /// The recording was interrupted.
+    Mark,
+    /// A value of one metric of one instance.
+    Value(Sample),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    pub(super) at_unix_ns: u64,
+    /// Place in [`Part::slots`].
+    pub(super) slot: u16,
+    pub(super) instance: i32,
+    pub(super) value: Number,
+}
+
+/// An archive, opened.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) label: Label,
+    pub(super) catalog: Catalog,
+    pub(super) slots: Vec<Slot>,
+    by_metric: BTreeMap<u32, u16>,
+    volumes: Vec<(u32, Source)>,
+    /// Everything the volumes say of disks, unless it is too much.
+    pub(super) kept: Option<Vec<Said>>,
+    pub(super) first_unix_ns: u64,
+    pub(super) last_unix_ns: u64,
+    pub(super) damages: Vec<Damage>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// What a pass over the volumes found out.
+#[derive(Debug, Default)]
+struct Pass {
+    times: Option<(u64, u64)>,
+    damages: Vec<Damage>,
+}
+
+impl Part {
+    /// Opens an archive and keeps at most `room` samples of it.
+    pub(super) fn open(files: Files, room: usize) -> Result<Part, TraceError> {
+        let label = files.meta.open()?.label()?;
+        if label.volume != label::VOLUME_META {
+            return Err(wrong_volume(&files.meta.name, label.volume));
+        }
+        if files.volumes.is_empty() {
+            return Err(TraceError::NoVolume { base: files.base });
+        }
+        let (catalog, meta_damage) = Catalog::read(&files.meta, label.version, is_disk_metric)?;
+        let mut part = Part {
+            label,
+            catalog,
+            slots: Vec::new(),
+            by_metric: BTreeMap::new(),
+            warnings: missing_volumes(&files.volumes),
+            volumes: files.volumes,
+            kept: None,
+            first_unix_ns: 0,
+            last_unix_ns: 0,
+            damages: Vec::new(),
+        };
+        part.make_slots();
+        let mut kept = Some(Vec::new());
+        let pass = part.pass(&mut |said| {
+            if kept.as_ref().is_some_and(|kept| kept.len() >= room) {
+                kept = None;
+            }
+            if let Some(kept) = &mut kept {
+                kept.push(said);
+            }
+        })?;
+        part.kept = kept;
+        // Damage of the metadata comes first: it can hide a metric altogether.
+        part.damages = meta_damage.into_iter().chain(pass.damages).collect();
+        (part.first_unix_ns, part.last_unix_ns) = match pass.times {
+            Some(times) => times,
+            None => return Err(part.nothing()),
+        };
+        Ok(part)
+    }
+
+    /// Tells everything the volumes say of disks, beginning with a mark: what came before was
+    /// another archive, and between two the recording was interrupted.
+    pub(super) fn tell(&self, hear: &mut dyn FnMut(Said)) -> Result<(), TraceError> {
+        hear(Said::Mark);
+        match &self.kept {
+            Some(kept) => kept.iter().for_each(|said| hear(*said)),
+            // Damage is known from the first time.
+            None => drop(self.pass(hear)?),
+        }
+        Ok(())
+    }
+
+    fn make_slots(&mut self) {
+        for metric in DiskMetric::ALL {
+            for description in self.catalog.descriptions(metric.pcp_name()) {
+                match Slot::of(metric, *description) {
+                    Ok(slot) => {
+                        let number = u16::try_from(self.slots.len()).unwrap_or(u16::MAX);
+                        self.by_metric.insert(description.metric, number);
+                        self.slots.push(slot);
+                    }
+                    Err(why) => self.warnings.push(why),
+                }
+            }
+        }
+    }
+
+    fn pass(&self, hear: &mut dyn FnMut(Said)) -> Result<Pass, TraceError> {
+        let mut pass = Pass::default();
+        for (number, source) in &self.volumes {
+            let mut frames = source.open()?;
+            let read = self.check(*number, &mut frames, &source.name);
+            let read = read.and_then(|()| self.read(&mut frames, &mut pass.times, hear));
+            if let Err(damage) = read {
+                // A volume stands for itself: the next can be read, with a gap before it.
+                pass.damages.push(damage);
+                hear(Said::Mark);
+            }
+        }
+        Ok(pass)
+    }
+
+    fn check(&self, number: u32, frames: &mut Frames, name: &str) -> Result<(), Damage> {
+        let damage = |error| match error {
+            TraceError::Format { file, offset, what } => Damage { file, offset, what },
+            other => Damage {
+                file: name.into(),
+                offset: 4,
+                what: other.to_string(),
+            },
+        };
+        let label = frames.label().map_err(damage)?;
+        if label.version != self.label.version {
+            let what = format!(
+                "the label is of version {}, that of the metadata is of version {}",
+                label.version.number(),
+                self.label.version.number()
+            );
+            return Err(Damage {
+                file: name.into(),
+                offset: 4,
+                what,
+            });
+        }
+        if u32::try_from(label.volume) != Ok(number) {
+            return Err(damage(wrong_volume(name, label.volume)));
+        }
+        Ok(())
+    }
+
+    /// Reads the records of a volume up to its end or to damage.
+    fn read(
+        &self,
+        frames: &mut Frames,
+        times: &mut Option<(u64, u64)>,
+        hear: &mut dyn FnMut(Said),
+    ) -> Result<(), Damage> {
+        let version = self.label.version;
+        while let Some(frame) = frames.next(Record::bytes_min(version)) {
+            let record = Record::read(frame?, version)?;
+            let at = record.at_unix_ns;
+            let (first, last) = times.unwrap_or((at, at));
+            *times = Some((first.min(at), last.max(at)));
+            if record.is_mark() {
+                hear(Said::Mark);
+            } else {
+                self.take(&record, hear)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&self, record: &Record<'_>, hear: &mut dyn FnMut(Said)) -> Result<(), Damage> {
+        let mut missing = self.by_metric.len();
+        for set in record.sets() {
+            let set = set?;
+            let Some(slot) = self.by_metric.get(&set.metric) else {
+                continue;
+            };
+            for value in set.values(self.slots[usize::from(*slot)].description.kind) {
+                let (instance, value) = value?;
+                hear(Said::Value(Sample {
+                    at_unix_ns: record.at_unix_ns,
+                    slot: *slot,
+                    instance,
+                    value,
+                }));
+            }
+            missing -= 1;
+            if missing == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why not one record could be read.
+    fn nothing(mut self) -> TraceError {
+        if self.damages.is_empty() {
+            return TraceError::Format {
+                file: self.volumes.swap_remove(0).1.name,
+                offset: self.label.version.label_bytes() as u64,
+                what: "the archive has a label but no records".into(),
+            };
+        }
+        let Damage { file, offset, what } = self.damages.swap_remove(0);
+        TraceError::Format { file, offset, what }
+    }
+}
+
+impl Slot {
+    fn of(metric: DiskMetric, description: Description) -> Result<Slot, String> {
+        let units = description.units;
+        let factor = match metric {
+            DiskMetric::ReadBytes | DiskMetric::WriteBytes => units.bytes(),
+            DiskMetric::Reads
+            | DiskMetric::Writes
+            | DiskMetric::QueueLength
+            | DiskMetric::InFlight => units.events(),
+            _ => units.seconds(),
+        };
+        let name = metric.pcp_name();
+        let Some(factor) = factor else {
+            return Err(format!(
+                "{name} is in units it should not have; it is left out"
+            ));
+        };
+        let kind_fits = description.is_counter() == metric.is_counter();
+        if !kind_fits || description.kind == ValueType::Other {
+            return Err(format!(
+                "{name} is not of the kind it should be; it is left out"
+            ));
+        }
+        Ok(Slot {
+            metric,
+            factor,
+            description,
+        })
+    }
+}
+
+fn is_disk_metric(name: &[u8]) -> bool {
+    // More than the series use: a disk of which only a total was recorded is still a disk.
+    name.starts_with(b"disk.dev.")
+}
+
+fn wrong_volume(file: &str, volume: i32) -> TraceError {
+    TraceError::Format {
+        file: file.into(),
+        offset: 4,
+        what: format!("the label is that of volume {volume}, not of this file"),
+    }
+}
+
+fn missing_volumes(volumes: &[(u32, Source)]) -> Vec<String> {
+    let gaps = volumes
+        .windows(2)
+        .filter(|pair| pair[0].0.saturating_add(1) != pair[1].0);
+    gaps.map(|pair| {
+        let (missing, file) = (pair[0].0.saturating_add(1), &pair[1].1.name);
+        format!("volume {missing} is missing before {file}: its time counts as one interval")
+    })
+    .collect()
+}
