@@ -56,12 +56,6 @@ pub enum TraceError {
         /// Base name of the archive.
         base: String,
     },
-    /// Compressed with a general-purpose packer.
-    #[error("read {file}: compressed archives cannot be read yet; unpack it first")]
-    Compressed {
-        /// The packed file.
-        file: String,
-    },
     /// A version of the format that is not read.
     #[error(
         "read {file}: it is a version 1 archive, which PCP itself has given up; versions 2 and 3 \

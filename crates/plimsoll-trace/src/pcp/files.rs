@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::frames::Frames;
+use super::packed;
 use crate::error::TraceError;
 
-/// Suffixes of packed files, in PCP's own order of trying.
+/// Suffixes of packed files, in PCP's own order of trying. They only find files: what packed a
+/// file is told by its first bytes.
 const PACKED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", "zst"];
 
 /// A file of an archive.
@@ -50,6 +52,7 @@ impl Source {
             Content::OnDisk(path) => Box::new(fs::File::open(path).map_err(|e| self.failed(e))?),
             Content::InMemory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
         };
+        let input = packed::unpacked(input).map_err(|e| self.failed(e))?;
         Ok(Frames::new(&self.name, input))
     }
 
@@ -76,15 +79,6 @@ impl Files {
     pub(super) fn find(path: &Path) -> Result<Files, TraceError> {
         let (base, meta) = base_of(path)?;
         let volumes = volumes_of(&base)?;
-        let names = volumes.iter().map(|(_, source)| source.name.clone());
-        for file in [meta.display().to_string()].into_iter().chain(names) {
-            if PACKED
-                .iter()
-                .any(|packer| file.ends_with(&format!(".{packer}")))
-            {
-                return Err(TraceError::Compressed { file });
-            }
-        }
         Ok(Files {
             base: base.display().to_string(),
             meta: Source::on_disk(meta),

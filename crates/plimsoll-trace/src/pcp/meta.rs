@@ -142,7 +142,6 @@ impl Catalog {
     /// those that do not (processes) are most of it.
     pub(super) fn read(
         source: &Source,
-        version: Version,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<(Catalog, Option<Damage>), TraceError> {
         let mut catalog = Catalog::default();
@@ -153,9 +152,9 @@ impl Catalog {
         let domains: Vec<u32> = catalog.all().map(|d| d.domain).collect();
         catalog.domains = domains.iter().map(|d| (*d, Domain::default())).collect();
         let lists = each(source, |frame| match u32_at(frame.bytes, 4) {
-            Some(INSTANCES_V2) => catalog.list(frame, Version::V2, true),
-            Some(INSTANCES_V3) => catalog.list(frame, Version::V3, true),
-            Some(CHANGES_V3) if version == Version::V3 => catalog.list(frame, Version::V3, false),
+            Some(INSTANCES_V2) => catalog.list(frame, Version::V2, Kind::Full),
+            Some(INSTANCES_V3) => catalog.list(frame, Version::V3, Kind::Full),
+            Some(CHANGES_V3) => catalog.list(frame, Version::V3, Kind::Changes),
             _ => Ok(()),
         })?;
         for domain in catalog.domains.values_mut() {
@@ -203,19 +202,21 @@ impl Catalog {
         Some(())
     }
 
-    /// Takes a list of instances, or what changed of one.
-    fn list(&mut self, frame: Frame<'_>, version: Version, full: bool) -> Result<(), Damage> {
+    /// Takes a list of instances, or what changed of one. Of domains that are not wanted it is
+    /// only seen whether the list is whole: nobody else would tell.
+    fn list(&mut self, frame: Frame<'_>, version: Version, kind: Kind) -> Result<(), Damage> {
         let domain_at = 8 + version.stamp_bytes();
-        let domain = u32_at(frame.payload(), domain_at).unwrap_or_default();
-        let Some(domain) = self.domains.get_mut(&domain) else {
-            return Ok(());
-        };
         let since = version.unix_ns(frame.payload(), 8);
         let since_unix_ns = since.map_err(|what| frame.damage(what))?;
         let body = frame.payload().get(domain_at + 4..).unwrap_or_default();
+        let (mut pairs, all_there) = pairs(body, kind);
+        let domain = u32_at(frame.payload(), domain_at).unwrap_or_default();
         // The readable part of a list that is cut is used all the same.
-        let whole = domain.listed <= LISTED_MAX && domain.add(since_unix_ns, full, body);
-        if whole {
+        let whole = match self.domains.get_mut(&domain) {
+            None => pairs.all(|pair| pair.is_some()),
+            Some(domain) => domain.listed <= LISTED_MAX && domain.add(since_unix_ns, kind, pairs),
+        };
+        if whole && all_there {
             return Ok(());
         }
         Err(frame.damage(format!(
@@ -274,9 +275,42 @@ pub(super) struct Domain {
 #[derive(Debug)]
 struct List {
     since_unix_ns: u64,
-    /// Whether instances that are not in the list went.
-    full: bool,
+    kind: Kind,
     entries: Vec<Entry>,
+}
+
+/// What a list says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// All instances: those that are not in it went.
+    Full,
+    /// Those that came or went.
+    Changes,
+}
+
+/// An instance, and the bytes that begin with its name; no bytes when the instance went.
+type Pair<'a> = (i32, Option<&'a [u8]>);
+
+/// What {count, ids…, name offsets…, names} says, and whether ids and offsets are there as a
+/// whole; an instance whose name is not there is `None`.
+fn pairs(body: &[u8], kind: Kind) -> (impl Iterator<Item = Option<Pair<'_>>>, bool) {
+    let count = u32_at(body, 0).map_or(0, index);
+    let (offsets_at, names_at) = (
+        count.saturating_mul(4).saturating_add(4),
+        count.saturating_mul(8).saturating_add(4),
+    );
+    let names = body.get(names_at..);
+    let count = if names.is_some() { count } else { 0 };
+    let pairs = (0..count).map(move |i| {
+        let id = i32_at(body, 4 + 4 * i)?;
+        let from = i32_at(body, offsets_at + 4 * i)?;
+        if from == GONE && kind == Kind::Changes {
+            return Some((id, None));
+        }
+        let name = names?.get(usize::try_from(from).ok()?..)?;
+        (!name.is_empty()).then_some((id, Some(name)))
+    });
+    (pairs, names.is_some())
 }
 
 /// An instance and the number of its name; `None` when the instance went.
@@ -298,32 +332,6 @@ impl Domain {
         }
     }
 
-    /// What {count, ids…, name offsets…, names} says, and whether it is all there.
-    fn entries(&mut self, body: &[u8]) -> (Vec<Entry>, bool) {
-        let count = u32_at(body, 0).map_or(0, index);
-        let (offsets_at, names_at) = (
-            count.saturating_mul(4).saturating_add(4),
-            count.saturating_mul(8).saturating_add(4),
-        );
-        let Some(names) = body.get(names_at..) else {
-            return (Vec::new(), false);
-        };
-        let entries: Vec<Entry> = (0..count.min(LISTED_MAX))
-            .filter_map(|i| {
-                let id = i32_at(body, 4 + 4 * i)?;
-                let from = i32_at(body, offsets_at + 4 * i)?;
-                if from == GONE {
-                    return Some((id, None));
-                }
-                let rest = names.get(usize::try_from(from).ok()?..)?;
-                let name = until_nul(&rest[..rest.len().min(NAME_BYTES_MAX)]);
-                Some((id, Some(self.number(name)?)))
-            })
-            .collect();
-        let whole = entries.len() == count;
-        (entries, whole)
-    }
-
     /// The number of a name; `None` when it has no byte or there is no room for another one.
     fn number(&mut self, name: &[u8]) -> Option<u32> {
         let name = String::from_utf8_lossy(name);
@@ -341,11 +349,30 @@ impl Domain {
     }
 
     /// Adds a list unless it repeats the one before; false when not all of it could be taken.
-    fn add(&mut self, since_unix_ns: u64, full: bool, body: &[u8]) -> bool {
-        let (entries, whole) = self.entries(body);
+    fn add<'a>(
+        &mut self,
+        since_unix_ns: u64,
+        kind: Kind,
+        pairs: impl Iterator<Item = Option<Pair<'a>>>,
+    ) -> bool {
+        let mut whole = true;
+        let mut entries: Vec<Entry> = Vec::new();
+        for pair in pairs {
+            let entry = pair.and_then(|(id, name)| match name {
+                None => Some((id, None)),
+                Some(rest) => {
+                    let name = until_nul(&rest[..rest.len().min(NAME_BYTES_MAX)]);
+                    Some((id, Some(self.number(name)?)))
+                }
+            });
+            let room = entries.len() < LISTED_MAX;
+            whole &= room && entry.is_some();
+            entries.extend(entry.filter(|_| room));
+        }
         let repeated = self.lists.last().is_some_and(|last| {
             let in_order = last.since_unix_ns <= since_unix_ns;
-            in_order && full && last.full && last.entries == entries
+            let same = last.kind == kind && last.entries == entries;
+            in_order && same && kind == Kind::Full
         });
         if repeated {
             return whole;
@@ -354,7 +381,7 @@ impl Domain {
         self.listed += 1 + entries.len();
         self.lists.push(List {
             since_unix_ns,
-            full,
+            kind,
             entries,
         });
         whole && self.listed <= LISTED_MAX
@@ -390,7 +417,7 @@ impl Follower<'_> {
     }
 
     fn apply(&mut self, list: &List) {
-        if list.full {
+        if list.kind == Kind::Full {
             self.now.clear();
         }
         for (instance, name) in &list.entries {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A reader of PCP archives (versions 2 and 3, several volumes) without libpcp.
+//! A reader of PCP archives (versions 2 and 3, several volumes, packed or not)
+//! without libpcp.
 //!
 //! Source of the format: the LOGARCHIVE(5) manual page; where measurement corrected it, the
 //! module that reads the part says so. Files are read as streams, record by record, so memory
@@ -14,6 +15,7 @@ mod frames;
 mod label;
 mod log;
 mod meta;
+mod packed;
 mod part;
 #[cfg(test)]
 mod tests;
@@ -55,7 +57,7 @@ impl Archive {
     /// Opens the archive of which `path` is the base name or one of the files.
     ///
     /// # Errors
-    /// When there is no such archive, it is packed or of version 1, its labels are not labels, or
+    /// When there is no such archive, it is of version 1, its labels are not labels, or
     /// not one record of it can be read.
     pub fn open(path: &Path) -> Result<Archive, TraceError> {
         let files = Files::find(path)?;

@@ -80,7 +80,7 @@ impl Part {
         if files.volumes.is_empty() {
             return Err(TraceError::NoVolume { base: files.base });
         }
-        let (catalog, meta_damage) = Catalog::read(&files.meta, label.version, is_disk_metric)?;
+        let (catalog, meta_damage) = Catalog::read(&files.meta, is_disk_metric)?;
         let mut part = Part {
             label,
             catalog,

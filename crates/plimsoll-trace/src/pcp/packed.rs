@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packed files, told by their first bytes and unpacked while they are read.
+//!
+//! What an unpacker may remember is bounded: a header can claim any amount.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use ruzstd::decoding::FrameDecoder;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+
+/// Most memory for what was unpacked before: `xz -9` needs 65 MiB, `zstd --ultra -22` 128 MiB.
+const REMEMBERED_BYTES_MAX: u64 = 130 << 20;
+/// Bytes that tell every packer.
+const MAGIC_BYTES: usize = 6;
+/// Most frames in a row of a zstd file that hold nothing to unpack.
+const FRAMES_SKIPPED_MAX: u32 = 1_000;
+
+/// The unpacked bytes of a file that may be packed.
+pub(super) fn unpacked(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut magic = Vec::with_capacity(MAGIC_BYTES);
+    input
+        .by_ref()
+        .take(MAGIC_BYTES as u64)
+        .read_to_end(&mut magic)?;
+    let packer = Packer::of(&magic);
+    let whole = Cursor::new(magic).chain(input);
+    Ok(match packer {
+        None => Box::new(whole),
+        Some(Packer::Xz) => {
+            let stream = Stream::new_auto_decoder(REMEMBERED_BYTES_MAX, CONCATENATED)?;
+            Box::new(XzDecoder::new_stream(BufReader::new(whole), stream))
+        }
+        Some(Packer::Bzip2) => Box::new(MultiBzDecoder::new(BufReader::new(whole))),
+        Some(Packer::Gzip) => Box::new(MultiGzDecoder::new(BufReader::new(whole))),
+        Some(Packer::Zstd) => Box::new(Zstd::new(BufReader::new(whole))),
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Packer {
+    /// And its predecessor, which PCP packed with once.
+    Xz,
+    Bzip2,
+    Gzip,
+    Zstd,
+}
+
+impl Packer {
+    fn of(magic: &[u8]) -> Option<Packer> {
+        const LZMA: &[u8] = &[0x5d, 0, 0];
+        let begins = |with: &[u8]| magic.starts_with(with);
+        match () {
+            () if begins(b"\xfd7zXZ\0") || begins(LZMA) => Some(Packer::Xz),
+            () if begins(b"BZh") => Some(Packer::Bzip2),
+            () if begins(b"\x1f\x8b") => Some(Packer::Gzip),
+            () if begins(b"\x28\xb5\x2f\xfd") => Some(Packer::Zstd),
+            () => None,
+        }
+    }
+}
+
+/// All frames of a zstd file, one after the other, their checksums checked.
+struct Zstd<R> {
+    source: R,
+    frame: FrameDecoder,
+    within: bool,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(source: R) -> Self {
+        let mut frame = FrameDecoder::new();
+        frame.set_max_window_size(REMEMBERED_BYTES_MAX);
+        Zstd {
+            source,
+            frame,
+            within: false,
+        }
+    }
+
+    /// Begins the next frame; false at the end of the file.
+    fn begin(&mut self) -> io::Result<bool> {
+        for _ in 0..FRAMES_SKIPPED_MAX {
+            if self.source.fill_buf()?.is_empty() {
+                return Ok(false);
+            }
+            match self.frame.init(&mut self.source) {
+                Ok(()) => return Ok(true),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let mut skipped = self.source.by_ref().take(length.into());
+                    io::copy(&mut skipped, &mut io::sink())?;
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        Err(io::Error::other("too many frames have no content"))
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.within = false;
+        let stated = self.frame.get_checksum_from_data();
+        if stated.is_some() && stated != self.frame.get_calculated_checksum() {
+            return Err(io::Error::other("the checksum of a frame is wrong"));
+        }
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        use ruzstd::decoding::BlockDecodingStrategy::UptoBlocks;
+        loop {
+            if !self.within {
+                self.within = self.begin()?;
+                if !self.within {
+                    return Ok(0);
+                }
+            }
+            let taken = self.frame.read(out)?;
+            if taken > 0 || out.is_empty() {
+                return Ok(taken);
+            }
+            if self.frame.is_finished() {
+                self.end()?;
+            } else {
+                // Every block consumes at least its header.
+                let decoded = self.frame.decode_blocks(&mut self.source, UptoBlocks(1));
+                decoded.map_err(io::Error::other)?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Bytes that pack well but not to nothing.
+    fn plain() -> Vec<u8> {
+        let numbers = (0u32..200_000).map(|n| n / 7 * 11);
+        numbers.flat_map(u32::to_be_bytes).collect()
+    }
+
+    fn packed(plain: &[u8]) -> [(&'static str, Vec<u8>); 5] {
+        let level = flate2::Compression::fast();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), level);
+        gzip.write_all(plain).unwrap();
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        bzip2.write_all(plain).unwrap();
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        xz.write_all(plain).unwrap();
+        let options = liblzma::stream::LzmaOptions::new_preset(0).unwrap();
+        let lzma = Stream::new_lzma_encoder(&options).unwrap();
+        let mut lzma = liblzma::write::XzEncoder::new_stream(Vec::new(), lzma);
+        lzma.write_all(plain).unwrap();
+        let fast = ruzstd::encoding::CompressionLevel::Fastest;
+        [
+            ("gzip", gzip.finish().unwrap()),
+            ("bzip2", bzip2.finish().unwrap()),
+            ("xz", xz.finish().unwrap()),
+            ("lzma", lzma.finish().unwrap()),
+            ("zstd", ruzstd::encoding::compress_to_vec(plain, fast)),
+        ]
+    }
+
+    fn all(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        unpacked(Cursor::new(bytes))?.read_to_end(&mut out)?;
+        Ok(out)
+    }
+
+    #[test]
+    fn what_was_packed_comes_out_and_damage_is_an_error() {
+        let plain = plain();
+        assert_eq!(all(plain.clone()).unwrap(), plain);
+        assert_eq!(all(vec![1, 2, 3]).unwrap(), [1, 2, 3]);
+        for (name, bytes) in packed(&plain) {
+            assert!(bytes.len() < plain.len() / 2, "{name} packs");
+            assert_eq!(all(bytes.clone()).unwrap(), plain, "{name}");
+            let half = bytes[..bytes.len() / 2].to_vec();
+            assert!(all(half).is_err(), "{name} is cut");
+            // The old format has neither checksum nor several streams in a file.
+            if name != "lzma" {
+                let twice = [bytes.clone(), bytes.clone()].concat();
+                assert_eq!(all(twice).unwrap().len(), 2 * plain.len(), "{name}");
+                let mut flipped = bytes.clone();
+                flipped[bytes.len() * 2 / 3] ^= 0x10;
+                assert!(all(flipped).is_err(), "{name} is damaged");
+            }
+        }
+    }
+
+    #[test]
+    fn a_zstd_frame_without_content_is_skipped() {
+        let plain = plain();
+        let [.., (_, zstd)] = packed(&plain);
+        let empty = b"\x50\x2a\x4d\x18\x03\0\0\0abc";
+        let bytes = [&zstd[..], empty, &zstd].concat();
+        assert_eq!(all(bytes).unwrap().len(), 2 * plain.len());
+    }
+
+    #[test]
+    fn a_header_that_asks_for_too_much_memory_is_refused() {
+        // The old format states its memory in plain: 1 GiB, unknown length.
+        let mut lzma = vec![0x5d, 0, 0, 0, 0x40];
+        lzma.extend([0xff; 8]);
+        lzma.extend([0; 32]);
+        assert!(all(lzma).is_err());
+        // A zstd frame with a window of 2 GiB.
+        assert!(all(b"\x28\xb5\x2f\xfd\0\xa8\x01\0\0".to_vec()).is_err());
+    }
+}
