@@ -44,7 +44,7 @@ pub enum TraceError {
     /// No archive has this name.
     #[error(
         "find a PCP archive at {path}: there is no {path}.meta; give the archive's base name or \
-         one of its files (.0, .meta, .index)"
+         one of its files (.0, .meta, .index), a folder of archives or a folio"
     )]
     NoArchive {
         /// What was asked for.
@@ -86,6 +86,16 @@ pub enum TraceError {
         file: String,
         /// The formats that were tried.
         formats: Vec<&'static str>,
+    },
+    /// Several archives that are not one recording.
+    #[error("open {recording} as one recording: its archives {why}; open one: {}", archives.join(", "))]
+    Apart {
+        /// The folio or folder.
+        recording: String,
+        /// The archives.
+        archives: Vec<String>,
+        /// Why they do not go together.
+        why: &'static str,
     },
     /// The disk is not in the recording.
     #[error("find disk '{disk}' in {recording}: {}", list_of(disks))]

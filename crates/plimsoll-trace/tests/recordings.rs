@@ -278,6 +278,17 @@ fn odd_archives_have_their_disks_or_say_why_not() {
 }
 
 #[test]
+fn a_folio_of_two_hosts_names_the_archives_to_choose_from() {
+    let Some(folder) = data("diskmodel") else {
+        return;
+    };
+    let error = Archive::open(&folder).unwrap_err().to_string();
+    assert!(error.contains("of several hosts"), "{error}");
+    assert!(error.contains("dbdata (host db2)"), "{error}");
+    assert!(error.contains("nasdata (host nas2)"), "{error}");
+}
+
+#[test]
 fn a_disk_that_is_not_there_is_answered_with_those_that_are() {
     let Some(folder) = data("diskmodel") else {
         return;

@@ -14,7 +14,7 @@ use crate::error::TraceError;
 
 /// Suffixes of packed files, in PCP's own order of trying. They only find files: what packed a
 /// file is told by its first bytes.
-const PACKED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", "zst"];
+pub(super) const PACKED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", "zst"];
 
 /// A file of an archive.
 #[derive(Debug, Clone)]

@@ -11,6 +11,7 @@
 mod bytes;
 mod disk;
 mod files;
+mod folio;
 mod frames;
 mod label;
 mod log;
@@ -22,6 +23,7 @@ mod tests;
 #[cfg(test)]
 pub(crate) mod writer;
 
+pub use folio::archives_of_folio;
 pub use label::{Label, Version};
 
 use std::collections::BTreeSet;
@@ -54,15 +56,40 @@ impl fmt::Debug for Archive {
 }
 
 impl Archive {
-    /// Opens the archive of which `path` is the base name or one of the files.
+    /// Opens the archive of which `path` is the base name or one of the files; or all archives
+    /// that a folio or a folder holds, as one recording of their host with gaps between them.
     ///
     /// # Errors
-    /// When there is no such archive, it is of version 1, its labels are not labels, or
-    /// not one record of it can be read.
+    /// When there is no such archive, it is of version 1, its labels are not labels, or not one
+    /// record of it can be read. Of several archives, when that is so for all of them (for some,
+    /// they are left out with a warning), or they are of several hosts or of the same time.
     pub fn open(path: &Path) -> Result<Archive, TraceError> {
-        let files = Files::find(path)?;
-        let name = files.base.clone();
-        Self::assemble(name, vec![Part::open(files, part::KEPT_MAX)?])
+        let mut found = folio::find(path)?;
+        if found.len() == 1 {
+            let files = found.swap_remove(0);
+            let name = files.base.clone();
+            return Self::assemble(name, vec![Part::open(files, part::KEPT_MAX)?]);
+        }
+        let (mut parts, mut refused) = (Vec::new(), Vec::new());
+        let mut room = part::KEPT_MAX;
+        for files in found {
+            match Part::open(files, room) {
+                Ok(part) => {
+                    room -= part.kept.as_ref().map_or(0, Vec::len);
+                    parts.push(part);
+                }
+                Err(error) => refused.push(error),
+            }
+        }
+        if parts.is_empty() && !refused.is_empty() {
+            return Err(refused.swap_remove(0));
+        }
+        let mut archive = Self::assemble(path.display().to_string(), parts)?;
+        let left_out = refused
+            .iter()
+            .map(|error| format!("an archive is left out, since the program failed to {error}"));
+        archive.warnings.extend(left_out);
+        Ok(archive)
     }
 
     /// An archive whose files are already in memory: the bytes of `.meta` and of the volumes in
@@ -97,8 +124,10 @@ impl Archive {
         Self::assemble(name.into(), vec![Part::open(files, room)?])
     }
 
-    /// Parts of one host, in the order of time.
+    /// One recording of the parts.
     fn assemble(name: String, mut parts: Vec<Part>) -> Result<Archive, TraceError> {
+        parts.sort_by_key(|part| part.first_unix_ns);
+        check_together(&name, &parts)?;
         let Some(first) = parts.first() else {
             return Err(TraceError::NoArchive { path: name });
         };
@@ -198,4 +227,27 @@ fn span(parts: &[Part]) -> Window {
         from_unix_ns: first.unwrap_or_default(),
         to_unix_ns: last.unwrap_or_default(),
     }
+}
+
+/// Checks that parts in the order of time can be one recording.
+fn check_together(name: &str, parts: &[Part]) -> Result<(), TraceError> {
+    for pair in parts.windows(2) {
+        let (before, after) = (&pair[0], &pair[1]);
+        if before.label.host != after.label.host {
+            let of = |part: &Part| format!("{} (host {})", part.base, part.label.host);
+            return Err(TraceError::Apart {
+                recording: name.into(),
+                archives: parts.iter().map(of).collect(),
+                why: "are of several hosts",
+            });
+        }
+        if after.first_unix_ns < before.last_unix_ns {
+            return Err(TraceError::Apart {
+                recording: name.into(),
+                archives: vec![before.base.clone(), after.base.clone()],
+                why: "are of the same time",
+            });
+        }
+    }
+    Ok(())
 }

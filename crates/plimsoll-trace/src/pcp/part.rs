@@ -50,6 +50,7 @@ pub(super) struct Sample {
 /// An archive, opened.
 #[derive(Debug)]
 pub(super) struct Part {
+    pub(super) base: String,
     pub(super) label: Label,
     pub(super) catalog: Catalog,
     pub(super) slots: Vec<Slot>,
@@ -82,6 +83,7 @@ impl Part {
         }
         let (catalog, meta_damage) = Catalog::read(&files.meta, is_disk_metric)?;
         let mut part = Part {
+            base: files.base,
             label,
             catalog,
             slots: Vec::new(),

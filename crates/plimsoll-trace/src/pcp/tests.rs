@@ -359,6 +359,91 @@ fn any_file_of_an_archive_names_it_packed_or_not() {
     assert!(matches!(error, TraceError::NoArchive { .. }), "{error}");
 }
 
+/// Three archives of a host in a folder, the last one first by name, with a folio of two.
+fn three_archives() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, version, from) in [("c", 2, 0), ("b", 3, 10), ("a", 2, 20)] {
+        let mut writer = describe(Writer::of(version, "UTC"));
+        (from..from + 3).for_each(|n| sample(&mut writer, n));
+        let path = |suffix| folder.path().join(format!("{name}.{suffix}"));
+        std::fs::write(path("meta"), &writer.meta).unwrap();
+        std::fs::write(path("0"), &writer.volumes[0]).unwrap();
+    }
+    let text = "PCPFolio\nVersion: 1\n# words\nCreated: on testhost\n\
+                Archive:\ttesthost ./c\nArchive: testhost  b\n";
+    std::fs::write(folder.path().join("two.folio"), text).unwrap();
+    folder
+}
+
+#[test]
+fn archives_of_a_folder_or_a_folio_are_one_recording_with_gaps() {
+    let folder = three_archives();
+    let verdicts = |archive: &Archive| -> Vec<Verdict> {
+        let series = whole(archive);
+        let reads = series.column(DiskMetric::Reads).unwrap();
+        reads.intervals.iter().map(|i| i.verdict).collect()
+    };
+    let (kept, gap) = (Verdict::Kept, Verdict::Gap);
+    let folio = Archive::open(&folder.path().join("two.folio")).unwrap();
+    assert_eq!(verdicts(&folio), [kept, kept, gap, kept, kept]);
+    assert_eq!(folio.disks(), ["sda", "sdb"]);
+    let all = Archive::open(folder.path()).unwrap();
+    let expect = [kept, kept, gap, kept, kept, gap, kept, kept];
+    assert_eq!(verdicts(&all), expect);
+    assert_eq!(all.about().format, "3 PCP archives, the first of version 2");
+    assert_eq!(
+        all.times().span().to_unix_ns,
+        u64::from(START_S + 220) * 1_000_000_000
+    );
+    // One that cannot be read does not hide the others.
+    std::fs::write(folder.path().join("b.meta"), "nothing").unwrap();
+    let rest = Archive::open(folder.path()).unwrap();
+    assert_eq!(verdicts(&rest), [kept, kept, gap, kept, kept]);
+    assert!(
+        rest.warnings()[0].contains("b.meta"),
+        "{:?}",
+        rest.warnings()
+    );
+}
+
+#[test]
+fn archives_that_are_not_one_recording_are_refused_by_name() {
+    let folder = three_archives();
+    let path = |name: &str| folder.path().join(name);
+    let refusal = |name: &str| Archive::open(&path(name)).unwrap_err().to_string();
+    // The host's name begins at byte 24 of a label.
+    let mut meta = std::fs::read(path("a.meta")).unwrap();
+    meta[24] = b'b';
+    std::fs::write(path("a.meta"), &meta).unwrap();
+    let text = refusal("");
+    assert!(
+        text.contains("of several hosts") && text.contains("a (host bes"),
+        "{text}"
+    );
+    std::fs::copy(path("c.meta"), path("a.meta")).unwrap();
+    std::fs::copy(path("c.0"), path("a.0")).unwrap();
+    assert!(refusal("").contains("are of the same time"));
+
+    for (text, expect) in [
+        (
+            "PCPFolio\nVersion: 2\n",
+            "at byte 9: the folio is not of version 1",
+        ),
+        (
+            "PCPFolio\nVersion: 1\nArchive: x\n",
+            "at byte 20: a line 'Archive:' lacks",
+        ),
+        ("PCPFolio\nVersion: 1\nArchive: h none\n", "none.meta"),
+        ("PCPFolio\nVersion: 1\n", "find a PCP archive"),
+        ("PCPFolios\nVersion: 1\n", "does not begin with"),
+        ("something else", "find a PCP archive"),
+    ] {
+        std::fs::write(path("bad"), text).unwrap();
+        let error = refusal("bad");
+        assert!(error.contains(expect), "{text}: {error}");
+    }
+}
+
 #[test]
 fn times_are_those_of_the_archives_zone() {
     // 2001-09-09 01:46:40 UTC is 11:46:40 in a zone ten hours east.
