@@ -41,6 +41,22 @@ pub enum TraceError {
         /// The system's reason.
         source: io::Error,
     },
+    /// The system refused to take a file's bytes.
+    #[error("write {file}: {source}")]
+    Write {
+        /// The file.
+        file: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// What was given cannot be said in an archive.
+    #[error("write the PCP archive {base}: {what}")]
+    Unwritable {
+        /// Base name of the archive.
+        base: String,
+        /// What cannot be said, and why.
+        what: String,
+    },
     /// No archive has this name.
     #[error(
         "find a PCP archive at {path}: there is no {path}.meta; give the archive's base name or \

@@ -16,6 +16,7 @@ mod cells;
 mod error;
 mod fidelity;
 mod fit;
+mod packed;
 pub mod pcp;
 mod profile;
 mod recorded;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::frames::Frames;
-use super::packed;
 use crate::error::TraceError;
+use crate::packed;
 
 /// Suffixes of packed files, in PCP's own order of trying. They only find files: what packed a
 /// file is told by its first bytes.
@@ -87,7 +87,7 @@ impl Files {
     }
 }
 
-fn with_suffix(base: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(base: &Path, suffix: &str) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     name.push(".");
     name.push(suffix);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A reader of PCP archives (versions 2 and 3, several volumes, packed or not)
-//! without libpcp.
+//! A reader of PCP archives (versions 2 and 3, several volumes, packed or not) and a writer of
+//! version 3, without libpcp.
 //!
 //! Source of the format: the LOGARCHIVE(5) manual page; where measurement corrected it, the
 //! module that reads the part says so. Files are read as streams, record by record, so memory
@@ -13,18 +13,21 @@ mod disk;
 mod files;
 mod folio;
 mod frames;
+#[cfg(test)]
+mod handmade;
 mod label;
 mod log;
 mod meta;
-mod packed;
+mod metrics;
 mod part;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-pub(crate) mod writer;
+mod write;
 
 pub use folio::archives_of_folio;
 pub use label::{Label, Version};
+pub use metrics::{Discards, DiskCounters, Flushes};
+pub use write::{Heading, Writer};
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -5,9 +5,9 @@ use std::io::Write;
 
 use plimsoll_core::rng::{Rng, Seed};
 
-use super::writer::{
-    BYTE_UNITS, COUNT_UNITS, COUNTER, F32, F64, I32, I64, INSTANT, KIB_UNITS, MS_UNITS, U32, U64,
-    Values, Writer,
+use super::handmade::{
+    BYTE_UNITS, COUNT_UNITS, COUNTER, F32, F64, Handmade, I32, I64, INSTANT, KIB_UNITS, MS_UNITS,
+    U32, U64, Values,
 };
 use super::{Archive, Window};
 use crate::fit::fit_within;
@@ -23,11 +23,11 @@ const ACTIVE: u32 = 0x0f00_002e;
 const QUEUE: u32 = 0x0f00_0065;
 const START_S: u32 = 1_000_000_000;
 
-fn described(zone: &str) -> Writer {
-    describe(Writer::new(zone))
+fn described(zone: &str) -> Handmade {
+    describe(Handmade::new(zone))
 }
 
-fn describe(mut writer: Writer) -> Writer {
+fn describe(mut writer: Handmade) -> Handmade {
     writer.describe("disk.dev.read", READ, [U64, COUNTER, COUNT_UNITS]);
     writer.other_meta();
     writer.describe("disk.dev.write", WRITE, [U64, COUNTER, COUNT_UNITS]);
@@ -45,7 +45,7 @@ fn describe(mut writer: Writer) -> Writer {
 
 /// One sample of `sdb` (instance 7) after `n` intervals of 10 s: 100 reads of 4 KiB, 50 writes of
 /// 8192 bytes and 2 s of work in each, and `sda` beside it to be told apart.
-fn sample(writer: &mut Writer, n: u32) {
+fn sample(writer: &mut Handmade, n: u32) {
     let out = |rise: u64| Values::OutOfLine(vec![(0, 1), (7, (1 << 40) + rise * u64::from(n))]);
     let place = |rise: u32| Values::InPlace(vec![(0, 1), (7, 1_000 + rise * n)]);
     writer.record(
@@ -80,7 +80,7 @@ fn near(got: f64, expected: f64) {
 #[test]
 fn values_in_and_out_of_line_come_in_base_units_over_several_volumes() {
     for version in [2, 3] {
-        let mut writer = describe(Writer::of(version, "EST-10"));
+        let mut writer = describe(Handmade::of(version, "EST-10"));
         (0..3).for_each(|n| sample(&mut writer, n));
         writer.next_volume("EST-10");
         (3..7).for_each(|n| sample(&mut writer, n));
@@ -117,7 +117,7 @@ fn check_samples(archive: &Archive, intervals: usize) {
 
 #[test]
 fn what_is_too_much_for_memory_is_read_again_with_the_same_result() {
-    let mut writer = describe(Writer::of(3, "UTC"));
+    let mut writer = describe(Handmade::of(3, "UTC"));
     (0..7).for_each(|n| sample(&mut writer, n));
     let open = |room| Archive::keeping("made", writer.meta.clone(), writer.volumes.clone(), room);
     let (kept, read_again) = (open(1_000).unwrap(), open(20).unwrap());
@@ -130,7 +130,7 @@ fn what_is_too_much_for_memory_is_read_again_with_the_same_result() {
 
 #[test]
 fn version_3_says_only_what_changed_of_the_disks() {
-    let mut writer = describe(Writer::of(3, "UTC"));
+    let mut writer = describe(Handmade::of(3, "UTC"));
     writer.changes(START_S + 15, &[(7, None), (9, Some("sdb"))]);
     writer.changes(START_S + 35, &[(11, Some("nvme0n1"))]);
     let pairs = [
@@ -156,6 +156,34 @@ fn version_3_says_only_what_changed_of_the_disks() {
     assert_eq!(intervals(0), [kept; 4]);
     assert_eq!(intervals(1), [kept, Verdict::Gap, kept, kept]);
     assert_eq!(intervals(2), []);
+}
+
+#[test]
+fn a_metric_that_appears_late_has_only_its_own_intervals() {
+    for version in [2, 3] {
+        let mut writer = Handmade::of(version, "UTC");
+        writer.describe("disk.dev.read", READ, [U64, COUNTER, COUNT_UNITS]);
+        let reads = |n: u32| (READ, Values::OutOfLine(vec![(7, 100 * u64::from(n))]));
+        // Before the first list of instances, the first applies.
+        writer.record(START_S, &[reads(0)]);
+        writer.instances(START_S + 1, &[(7, "sdb")]);
+        writer.record(START_S + 10, &[reads(1)]);
+        writer.describe(
+            "disk.dev.write_bytes",
+            WRITE_BYTES,
+            [U32, COUNTER, KIB_UNITS],
+        );
+        for n in 2..5 {
+            let written = Values::InPlace(vec![(7, 10 * n)]);
+            writer.record(START_S + 10 * n, &[(WRITE_BYTES, written), reads(n)]);
+        }
+        let series = whole(&writer.open().unwrap());
+        near(time_average(&series, DiskMetric::Reads), 10.0);
+        near(time_average(&series, DiskMetric::WriteBytes), 1_024.0);
+        let intervals = |metric| series.column(metric).unwrap().intervals.len();
+        assert_eq!(intervals(DiskMetric::Reads), 4);
+        assert_eq!(intervals(DiskMetric::WriteBytes), 2);
+    }
 }
 
 #[test]
@@ -196,7 +224,7 @@ fn a_mark_drops_the_interval_across_it() {
 
 #[test]
 fn values_that_cannot_be_meant_are_missing_and_nothing_else_is() {
-    let mut writer = Writer::new("UTC");
+    let mut writer = Handmade::new("UTC");
     writer.describe("disk.dev.read", READ, [I64, COUNTER, COUNT_UNITS]);
     writer.describe("disk.dev.write", WRITE, [F64, COUNTER, COUNT_UNITS]);
     writer.describe("disk.dev.avactive", ACTIVE, [I32, COUNTER, MS_UNITS]);
@@ -297,7 +325,7 @@ fn what_comes_before_damage_is_kept_and_the_place_is_named() {
 
 #[test]
 fn archives_that_cannot_be_read_say_why() {
-    let text = |writer: &Writer| writer.open().unwrap_err().to_string();
+    let text = |writer: &Handmade| writer.open().unwrap_err().to_string();
     let mut writer = described("UTC");
     assert!(text(&writer).contains("a label but no records"));
     writer.volumes[0][7] = 3;
@@ -363,7 +391,7 @@ fn any_file_of_an_archive_names_it_packed_or_not() {
 fn three_archives() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, version, from) in [("c", 2, 0), ("b", 3, 10), ("a", 2, 20)] {
-        let mut writer = describe(Writer::of(version, "UTC"));
+        let mut writer = describe(Handmade::of(version, "UTC"));
         (from..from + 3).for_each(|n| sample(&mut writer, n));
         let path = |suffix| folder.path().join(format!("{name}.{suffix}"));
         std::fs::write(path("meta"), &writer.meta).unwrap();
@@ -581,7 +609,7 @@ fn twenty_thousand_damaged_archives_neither_panic_nor_hang() {
 }
 
 fn damage_ten_thousand(version: u32) -> u32 {
-    let mut writer = describe(Writer::of(version, "EST-10"));
+    let mut writer = describe(Handmade::of(version, "EST-10"));
     (0..4).for_each(|n| sample(&mut writer, n));
     writer.mark(START_S + 35);
     writer.next_volume("EST-10");

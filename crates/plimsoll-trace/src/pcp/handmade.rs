@@ -33,7 +33,7 @@ pub(crate) enum Values {
 
 /// The files of an archive under construction.
 #[derive(Clone)]
-pub(crate) struct Writer {
+pub(crate) struct Handmade {
     version: u32,
     pub(crate) meta: Vec<u8>,
     pub(crate) volumes: Vec<Vec<u8>>,
@@ -85,13 +85,13 @@ fn label(version: u32, volume: i32, zone: &str) -> Vec<u8> {
     framed(&payload)
 }
 
-impl Writer {
+impl Handmade {
     pub(crate) fn new(zone: &str) -> Self {
         Self::of(2, zone)
     }
 
     pub(crate) fn of(version: u32, zone: &str) -> Self {
-        Writer {
+        Handmade {
             version,
             meta: label(version, -1, zone),
             volumes: vec![label(version, 0, zone)],

@@ -20,7 +20,7 @@ const MAGIC_BYTES: usize = 6;
 const FRAMES_SKIPPED_MAX: u32 = 1_000;
 
 /// The unpacked bytes of a file that may be packed.
-pub(super) fn unpacked(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+pub(crate) fn unpacked(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = Vec::with_capacity(MAGIC_BYTES);
     input
         .by_ref()

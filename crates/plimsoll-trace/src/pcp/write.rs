@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A writer of PCP archives, version 3: disk counters as a Linux logger records them.
+//!
+//! Files are only ever appended to, each record in one call, metadata before the values that need
+//! it, so that an archive is readable at any time, also after the process was killed: at worst
+//! its last record is cut. The temporal index gets an entry where a logger gives one: at the
+//! start, at a new volume, when disks came or went, and at the end. Layout: see `label`, `log` and
+//! `meta`; an index entry is {time stamp, volume, offset in the metadata, offset in the volume},
+//! the offsets high word first, unlike the seconds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::label::{LABEL_BYTES_MAX, VOLUME_META};
+use super::metrics::{DISKS, DiskCounters, METRICS, Metric, Width};
+use crate::error::TraceError;
+
+/// Volume number in the label of an index.
+const VOLUME_INDEX: i32 = -2;
+/// Longest text of a label, with its end.
+const TEXT_BYTES: usize = 256;
+/// Longest name of a disk; the same limit as the reader's.
+const NAME_BYTES_MAX: usize = 1024;
+/// The instance of a metric that has none.
+const NO_INSTANCE: u32 = u32::MAX;
+/// The domain of a metric that has none.
+const NO_DOMAIN: u32 = u32::MAX;
+
+/// What the labels of an archive say, and how long its volumes may get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// Host that is recorded, at most 255 bytes.
+    pub host: String,
+    /// Time zone of that host as POSIX writes it, such as `EST-10`, at most 255 bytes.
+    pub zone: String,
+    /// The zone's name, such as `Australia/Melbourne`, at most 254 bytes; may be empty.
+    pub zone_name: String,
+    /// Id of the process that records.
+    pub process: u32,
+    /// When the recording begins, nanoseconds since 1970; not after the first sample.
+    pub start_unix_ns: u64,
+    /// Length at which a volume is followed by the next, bytes.
+    pub volume_bytes: u64,
+}
+
+/// An archive being written.
+#[derive(Debug)]
+pub struct Writer {
+    base: PathBuf,
+    heading: Heading,
+    meta: Part,
+    index: Part,
+    volume: Part,
+    number: u32,
+    /// Metrics that are described already, by number.
+    described: BTreeSet<u32>,
+    /// The number of every disk ever seen.
+    disks: BTreeMap<String, u32>,
+    /// The disks that the last list of instances left.
+    present: BTreeSet<u32>,
+    listed: bool,
+    /// Time of the last record, nanoseconds since 1970, and its place in its volume.
+    last: Option<(u64, u64)>,
+}
+
+/// A file of the archive.
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+/// The values of a metric, by instance.
+struct Values {
+    metric: u32,
+    width: Width,
+    of: Vec<(u32, u64)>,
+}
+
+impl Writer {
+    /// Begins the archive `base`: makes `base.meta`, `base.index` and `base.0`.
+    ///
+    /// # Errors
+    /// When one of the files exists or cannot be made, or a text does not fit into a label.
+    pub fn create(base: &Path, heading: Heading) -> Result<Writer, TraceError> {
+        for (text, bytes_max) in [
+            (&heading.host, TEXT_BYTES - 1),
+            (&heading.zone, TEXT_BYTES - 1),
+            (&heading.zone_name, TEXT_BYTES - 2),
+        ] {
+            if text.len() > bytes_max || text.contains('\0') {
+                return Err(refused(
+                    base,
+                    format!("'{text}' does not fit into its label"),
+                ));
+            }
+        }
+        let part = |suffix: &str, volume| Part::create(base, suffix, &heading.label(volume));
+        let mut writer = Writer {
+            base: base.to_owned(),
+            meta: part("meta", VOLUME_META)?,
+            index: part("index", VOLUME_INDEX)?,
+            volume: part("0", 0)?,
+            number: 0,
+            described: BTreeSet::new(),
+            disks: BTreeMap::new(),
+            present: BTreeSet::new(),
+            listed: false,
+            last: None,
+            heading,
+        };
+        let start = writer.heading.start_unix_ns;
+        writer.entry(start, writer.meta.bytes, writer.volume.bytes)?;
+        Ok(writer)
+    }
+
+    /// Appends what the disks had counted at an instant (nanoseconds since 1970). The sums over
+    /// all of them are recorded too, so these are to be whole disks, none of which lies on another.
+    ///
+    /// # Errors
+    /// When a file cannot be written, the instant is not after the last one, or a disk's name is
+    /// empty, longer than 1,024 bytes, or given twice.
+    pub fn record(
+        &mut self,
+        at_unix_ns: u64,
+        disks: &[(&str, DiskCounters)],
+    ) -> Result<(), TraceError> {
+        self.check(at_unix_ns, disks)?;
+        if disks.is_empty() {
+            // A record without values is a mark.
+            return self.mark(at_unix_ns);
+        }
+        let instances: Vec<(u32, &DiskCounters)> = disks
+            .iter()
+            .map(|(name, counters)| (self.instance(name), counters))
+            .collect();
+        let meta_bytes = self.meta.bytes;
+        let came_or_went = self.list(at_unix_ns, disks)?;
+        let values = self.values(&instances)?;
+        let switched = self.switch()?;
+        let place = self.append(at_unix_ns, &values)?;
+        if came_or_went || switched {
+            self.entry(at_unix_ns, meta_bytes, place)?;
+        }
+        Ok(())
+    }
+
+    /// Says that the recording was interrupted: no difference counts across this instant.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or the instant is not after the last one.
+    pub fn mark(&mut self, at_unix_ns: u64) -> Result<(), TraceError> {
+        self.check(at_unix_ns, &[])?;
+        self.append(at_unix_ns, &[]).map(drop)
+    }
+
+    /// Ends the archive. One that was never ended is as readable; its index is shorter.
+    ///
+    /// # Errors
+    /// When a file cannot be written to the disk.
+    pub fn finish(mut self) -> Result<(), TraceError> {
+        if let Some((at_unix_ns, place)) = self.last {
+            self.entry(at_unix_ns, self.meta.bytes, place)?;
+        }
+        for part in [&self.meta, &self.volume, &self.index] {
+            part.file.sync_all().map_err(|error| part.failed(error))?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, at_unix_ns: u64, disks: &[(&str, DiskCounters)]) -> Result<(), TraceError> {
+        let after = match self.last {
+            Some((last, _)) => last.saturating_add(1),
+            None => self.heading.start_unix_ns,
+        };
+        if at_unix_ns < after {
+            let what = format!(
+                "a sample at {at_unix_ns} ns after 1970 is not later than the one before it, or \
+                 before the start of the archive"
+            );
+            return Err(refused(&self.base, what));
+        }
+        let mut names = BTreeSet::new();
+        for (name, _) in disks {
+            let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains('\0');
+            if !fits || !names.insert(name) {
+                let what = format!("the disk '{name}' is given twice or has no usable name");
+                return Err(refused(&self.base, what));
+            }
+        }
+        Ok(())
+    }
+
+    fn instance(&mut self, name: &str) -> u32 {
+        if let Some(instance) = self.disks.get(name) {
+            return *instance;
+        }
+        // A host would have to replace a disk every second for a century to get further.
+        let instance = u32::try_from(self.disks.len()).unwrap_or(NO_INSTANCE - 1);
+        self.disks.insert(name.into(), instance);
+        instance
+    }
+
+    /// Says which disks there are from an instant on, if others than before; whether it did.
+    fn list(
+        &mut self,
+        at_unix_ns: u64,
+        disks: &[(&str, DiskCounters)],
+    ) -> Result<bool, TraceError> {
+        const FULL: u32 = 5;
+        const CHANGES: u32 = 6;
+        let now: BTreeMap<u32, &str> = disks
+            .iter()
+            .map(|(name, _)| (self.disks[*name], *name))
+            .collect();
+        let present: BTreeSet<u32> = now.keys().copied().collect();
+        if self.listed && present == self.present {
+            return Ok(false);
+        }
+        let came = present.difference(&self.present);
+        let came = came.map(|instance| (*instance, Some(now[instance])));
+        let went = self.present.difference(&present);
+        let went = went.map(|instance| (*instance, None));
+        let list: Vec<(u32, Option<&str>)> = came.chain(went).collect();
+        let mut bytes = words(&[if self.listed { CHANGES } else { FULL }]);
+        bytes.extend(stamp(at_unix_ns));
+        bytes.extend(words(&[DISKS, length(list.len())]));
+        bytes.extend(list.iter().flat_map(|(instance, _)| words(&[*instance])));
+        let mut names = Vec::new();
+        for (_, name) in &list {
+            let place = name.map_or(u32::MAX, |_| length(names.len()));
+            bytes.extend(words(&[place]));
+            if let Some(name) = name {
+                names.extend(name.as_bytes());
+                names.push(0);
+            }
+        }
+        bytes.extend(names);
+        self.meta.append(&framed(&bytes))?;
+        self.present = present;
+        self.listed = true;
+        Ok(true)
+    }
+
+    /// All values of a record; metrics that are new get their descriptions.
+    fn values(&mut self, disks: &[(u32, &DiskCounters)]) -> Result<Vec<Values>, TraceError> {
+        let mut found = Vec::with_capacity(2 * METRICS.len());
+        for metric in &METRICS {
+            let of: Vec<(u32, u64)> = disks
+                .iter()
+                .filter_map(|(instance, counters)| Some((*instance, (metric.of_disk)(counters)?)))
+                .collect();
+            if of.is_empty() {
+                continue;
+            }
+            let sum = of
+                .iter()
+                .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value));
+            self.describe(metric)?;
+            found.push(Values {
+                metric: metric.of_each(),
+                width: metric.width(),
+                of,
+            });
+            found.extend(metric.of_all().map(|number| Values {
+                metric: number,
+                width: metric.width_of_all(),
+                of: vec![(NO_INSTANCE, sum)],
+            }));
+        }
+        Ok(found)
+    }
+
+    fn describe(&mut self, metric: &Metric) -> Result<(), TraceError> {
+        const DESCRIPTION: u32 = 1;
+        if !self.described.insert(metric.of_each()) {
+            return Ok(());
+        }
+        let [semantics, units] = metric.meaning();
+        let each = ("dev", metric.of_each(), metric.width(), DISKS);
+        let all = metric
+            .of_all()
+            .map(|number| ("all", number, metric.width_of_all(), NO_DOMAIN));
+        for (of, number, width, domain) in [Some(each), all].into_iter().flatten() {
+            let name = format!("disk.{of}.{}", metric.name);
+            let mut bytes = words(&[DESCRIPTION, number, width.word(), domain, semantics, units]);
+            bytes.extend(words(&[1, length(name.len())]));
+            bytes.extend(name.as_bytes());
+            self.meta.append(&framed(&bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Begins the next volume if this one is long enough; whether it did.
+    fn switch(&mut self) -> Result<bool, TraceError> {
+        let has_records = self.volume.bytes > LABEL_BYTES_MAX as u64;
+        if !has_records || self.volume.bytes < self.heading.volume_bytes {
+            return Ok(false);
+        }
+        let number = self.number + 1;
+        let volume = i32::try_from(number)
+            .map_err(|_| refused(&self.base, "there are too many volumes".into()))?;
+        let label = self.heading.label(volume);
+        self.volume = Part::create(&self.base, &number.to_string(), &label)?;
+        self.number = number;
+        Ok(true)
+    }
+
+    /// Appends a record to the volume; its place.
+    fn append(&mut self, at_unix_ns: u64, values: &[Values]) -> Result<u64, TraceError> {
+        let mut sets = stamp(at_unix_ns);
+        sets.extend(words(&[length(values.len())]));
+        let sets_bytes: usize = values.iter().map(|set| 12 + 8 * set.of.len()).sum();
+        // Wide values follow the sets. Their places count words from 8 bytes before the record's
+        // leading length.
+        let mut place = length((8 + 4 + sets.len() + sets_bytes) / 4);
+        let mut blocks = Vec::new();
+        for set in values {
+            let format = u32::from(set.width == Width::Wide);
+            sets.extend(words(&[set.metric, length(set.of.len()), format]));
+            for (instance, value) in &set.of {
+                let [high, low] = halves(*value);
+                if set.width == Width::Narrow {
+                    sets.extend(words(&[*instance, low]));
+                    continue;
+                }
+                sets.extend(words(&[*instance, place]));
+                // One byte of type, three of length.
+                blocks.extend(words(&[set.width.word() << 24 | 12, high, low]));
+                place += 3;
+            }
+        }
+        sets.extend(blocks);
+        let at = self.volume.bytes;
+        self.volume.append(&framed(&sets))?;
+        self.last = Some((at_unix_ns, at));
+        Ok(at)
+    }
+
+    fn entry(&mut self, at_unix_ns: u64, meta: u64, volume: u64) -> Result<(), TraceError> {
+        let mut bytes = stamp(at_unix_ns);
+        bytes.extend(self.number.to_be_bytes());
+        bytes.extend(meta.to_be_bytes());
+        bytes.extend(volume.to_be_bytes());
+        self.index.append(&bytes)
+    }
+}
+
+impl Heading {
+    fn label(&self, volume: i32) -> Vec<u8> {
+        const MAGIC: u32 = 0x5005_2603;
+        let mut bytes = words(&[MAGIC, self.process]);
+        bytes.extend(stamp(self.start_unix_ns));
+        bytes.extend(volume.to_be_bytes());
+        // Features and a reserved word.
+        bytes.extend([0; 8]);
+        let zone_name = match self.zone_name.as_str() {
+            "" => String::new(),
+            name => format!(":{name}"),
+        };
+        for text in [&self.host, &self.zone, &zone_name] {
+            let end = bytes.len() + TEXT_BYTES;
+            bytes.extend(text.as_bytes());
+            bytes.resize(end, 0);
+        }
+        framed(&bytes)
+    }
+}
+
+impl Part {
+    fn create(base: &Path, suffix: &str, label: &[u8]) -> Result<Part, TraceError> {
+        let path = super::files::with_suffix(base, suffix);
+        let made = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = made.map_err(|source| write_failed(&path, source))?;
+        let mut part = Part {
+            path,
+            file,
+            bytes: 0,
+        };
+        part.append(label)?;
+        Ok(part)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
+        let written = self.file.write_all(bytes);
+        written.map_err(|error| self.failed(error))?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> TraceError {
+        write_failed(&self.path, source)
+    }
+}
+
+fn write_failed(path: &Path, source: io::Error) -> TraceError {
+    TraceError::Write {
+        file: path.display().to_string(),
+        source,
+    }
+}
+
+fn refused(base: &Path, what: String) -> TraceError {
+    TraceError::Unwritable {
+        base: base.display().to_string(),
+        what,
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+fn halves(value: u64) -> [u32; 2] {
+    let bytes = value.to_be_bytes();
+    let half =
+        |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    [half(0), half(4)]
+}
+
+/// A time stamp: seconds with the low word first, nanoseconds.
+fn stamp(at_unix_ns: u64) -> Vec<u8> {
+    let [high, low] = halves(at_unix_ns / 1_000_000_000);
+    let [_, part] = halves(at_unix_ns % 1_000_000_000);
+    words(&[low, high, part])
+}
+
+/// A length or count in a record. Records are far shorter than what 32 bits can say.
+fn length(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}
+
+fn framed(payload: &[u8]) -> Vec<u8> {
+    let frame = length(payload.len() + 8).to_be_bytes();
+    [&frame, payload, &frame].concat()
+}
