@@ -4,16 +4,21 @@
 //! What an unpacker may remember is bounded: a header can claim any amount.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::thread;
 
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
-use liblzma::stream::{CONCATENATED, Stream};
+use liblzma::stream::{MtStreamBuilder, Stream};
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
 /// Most memory for what was unpacked before: `xz -9` needs 65 MiB, `zstd --ultra -22` 128 MiB.
 const REMEMBERED_BYTES_MAX: u64 = 130 << 20;
+/// Most threads that unpack the blocks of a file of xz; each holds a block packed and unpacked.
+const THREADS_MAX: usize = 4;
+/// Bytes of a packed file that are read at once.
+const READ_BYTES: usize = 64 << 10;
 /// Bytes that tell every packer.
 const MAGIC_BYTES: usize = 6;
 /// Most frames in a row of a zstd file that hold nothing to unpack.
@@ -28,22 +33,27 @@ pub(crate) fn unpacked(mut input: impl Read + Send + 'static) -> io::Result<Box<
         .read_to_end(&mut magic)?;
     let packer = Packer::of(&magic);
     let whole = Cursor::new(magic).chain(input);
+    let Some(packer) = packer else {
+        return Ok(Box::new(whole));
+    };
+    let whole = BufReader::with_capacity(READ_BYTES, whole);
     Ok(match packer {
-        None => Box::new(whole),
-        Some(Packer::Xz) => {
-            let stream = Stream::new_auto_decoder(REMEMBERED_BYTES_MAX, CONCATENATED)?;
-            Box::new(XzDecoder::new_stream(BufReader::new(whole), stream))
+        Packer::Xz => Box::new(Xz(Some(XzDecoder::new_stream(whole, xz_stream()?)))),
+        Packer::Lzma => {
+            let stream = Stream::new_lzma_decoder(REMEMBERED_BYTES_MAX)?;
+            Box::new(XzDecoder::new_stream(whole, stream))
         }
-        Some(Packer::Bzip2) => Box::new(MultiBzDecoder::new(BufReader::new(whole))),
-        Some(Packer::Gzip) => Box::new(MultiGzDecoder::new(BufReader::new(whole))),
-        Some(Packer::Zstd) => Box::new(Zstd::new(BufReader::new(whole))),
+        Packer::Bzip2 => Box::new(MultiBzDecoder::new(whole)),
+        Packer::Gzip => Box::new(MultiGzDecoder::new(whole)),
+        Packer::Zstd => Box::new(Zstd::new(whole)),
     })
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Packer {
-    /// And its predecessor, which PCP packed with once.
     Xz,
+    /// The predecessor of xz, with which PCP packed once.
+    Lzma,
     Bzip2,
     Gzip,
     Zstd,
@@ -54,12 +64,56 @@ impl Packer {
         const LZMA: &[u8] = &[0x5d, 0, 0];
         let begins = |with: &[u8]| magic.starts_with(with);
         match () {
-            () if begins(b"\xfd7zXZ\0") || begins(LZMA) => Some(Packer::Xz),
+            () if begins(b"\xfd7zXZ\0") => Some(Packer::Xz),
+            () if begins(LZMA) => Some(Packer::Lzma),
             () if begins(b"BZh") => Some(Packer::Bzip2),
             () if begins(b"\x1f\x8b") => Some(Packer::Gzip),
             () if begins(b"\x28\xb5\x2f\xfd") => Some(Packer::Zstd),
             () => None,
         }
+    }
+}
+
+/// An unpacker of one stream of xz. Its blocks are unpacked side by side where a file has several,
+/// as those have that PCP's own scripts pack.
+fn xz_stream() -> io::Result<Stream> {
+    let threads = thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX));
+    let mut builder = MtStreamBuilder::new();
+    builder.threads(u32::try_from(threads).unwrap_or(1));
+    builder.memlimit_threading(REMEMBERED_BYTES_MAX);
+    builder.memlimit_stop(REMEMBERED_BYTES_MAX);
+    Ok(builder.decoder()?)
+}
+
+/// All streams of an xz file, one after the other; `None` behind the last one.
+struct Xz<R>(Option<XzDecoder<R>>);
+
+impl<R: BufRead> Read for Xz<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while let Some(stream) = &mut self.0 {
+            let taken = stream.read(out)?;
+            if taken > 0 || out.is_empty() {
+                return Ok(taken);
+            }
+            let source = stream.get_mut();
+            // Zeros may stand between two streams. Each round consumes some, or is the last.
+            loop {
+                let held = source.fill_buf()?;
+                let zeros = held.iter().take_while(|byte| **byte == 0).count();
+                if zeros == 0 {
+                    break;
+                }
+                source.consume(zeros);
+            }
+            let has_more = !source.fill_buf()?.is_empty();
+            self.0 = match self.0.take() {
+                Some(stream) if has_more => {
+                    Some(XzDecoder::new_stream(stream.into_inner(), xz_stream()?))
+                }
+                _ => None,
+            };
+        }
+        Ok(0)
     }
 }
 
@@ -196,6 +250,15 @@ mod tests {
                 assert!(all(flipped).is_err(), "{name} is damaged");
             }
         }
+    }
+
+    #[test]
+    fn zeros_between_streams_of_xz_are_skipped_and_rubbish_is_not() {
+        let plain = plain();
+        let [_, _, (_, xz), ..] = packed(&plain);
+        let padded = [&xz[..], &[0; 8], &xz, &[0; 4]].concat();
+        assert_eq!(all(padded).unwrap().len(), 2 * plain.len());
+        assert!(all([&xz[..], b"rubbish"].concat()).is_err());
     }
 
     #[test]

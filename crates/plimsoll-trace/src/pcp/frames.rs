@@ -6,13 +6,18 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Read};
+use std::ops::RangeInclusive;
 
 use super::bytes::{index, u32_at};
 use super::label::{LABEL_BYTES_MAX, Label};
 use crate::error::{Damage, TraceError};
 
-/// Least bytes asked of the stream at once: fits into a processor's cache, and makes calls rare.
-const READ_BYTES: usize = 256 << 10;
+/// Bytes asked of the stream at once: few of a short file, of a long one as many as fit into a
+/// processor's cache and make calls rare.
+const READ_BYTES: RangeInclusive<usize> = 8 << 10..=256 << 10;
+/// Of a longer record no more is asked for than itself, since what comes behind it would have to
+/// be moved to the front of the buffer.
+const LONG_BYTES: usize = 32 << 10;
 /// Longest record taken seriously: a million values need 20 MiB.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
@@ -179,11 +184,22 @@ impl Frames {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
+        // As much as was read before.
+        let read_before = usize::try_from(self.offset).unwrap_or(usize::MAX);
+        let (least, most) = READ_BYTES.into_inner();
+        let ahead = read_before.saturating_add(self.end).clamp(least, most);
         while self.end < wanted && self.ended.is_none() {
-            if self.buffer.len() < self.end + READ_BYTES / 2 {
-                self.buffer.resize((2 * self.end).max(READ_BYTES), 0);
+            let until = match wanted {
+                // With the length of the next record.
+                LONG_BYTES.. => wanted + 4,
+                _ => self.end + ahead,
+            };
+            // By doubling, since a length may lie.
+            let until = until.min(2 * self.end.max(ahead));
+            if self.buffer.len() < until {
+                self.buffer.resize(until, 0);
             }
-            match self.input.read(&mut self.buffer[self.end..]) {
+            match self.input.read(&mut self.buffer[self.end..until]) {
                 Ok(0) => self.ended = Some(Ok(())),
                 Ok(n) => self.end += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
