@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any bytes as a folio of PCP archives: no panic, and not more names than lines.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_trace::pcp::archives_of_folio;
+
+fuzz_target!(|input: &[u8]| {
+    let lines = input.split(|byte| *byte == b'\n').count();
+    if let Ok(names) = archives_of_folio("fuzzed", input) {
+        assert!(names.len() < lines);
+    }
+});
