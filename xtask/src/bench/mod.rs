@@ -7,6 +7,7 @@
 //! Absolute figures are those of the machine and of its other load that day.
 
 mod files;
+mod ingest;
 mod long;
 mod ours;
 mod pacing;
@@ -31,6 +32,7 @@ const HELP: &str = "cargo xtask bench NAME [OPTION VALUE]...
   arrivals  rate and distribution of Poisson arrivals
   issue     how late requests are issued at 100,000/s, and what pacing costs
   files     files laid out per second, against a bare loop and bonnie++
+  ingest    PCP archives (--archive) read, against pmlogsummary
   long      whether memory and processor time stay flat (--minutes)
 options
   --dir DIR         where files are made (target/bench)
@@ -38,6 +40,7 @@ options
   --seconds S       length of each measured part (3)
   --minutes M       length of the long run (10)
   --count N         files of the files bench; may be repeated (10000, 1000000)
+  --archive BASE    archive of the ingest bench; may be repeated, for one that is packed, too
   --plimsoll FILE   the program (built for release when absent)
   --t-io-uring FILE t/io_uring (target/fio/t/io_uring; scripts/setup.sh bench builds it)
   --out DIR         where the result goes (bench)";
@@ -50,6 +53,7 @@ pub(crate) struct Options {
     seconds: u32,
     minutes: u32,
     counts: Vec<u32>,
+    archives: Vec<String>,
     plimsoll: Option<PathBuf>,
     t_io_uring: PathBuf,
     out: PathBuf,
@@ -64,6 +68,7 @@ impl Options {
             seconds: 3,
             minutes: 10,
             counts: Vec::new(),
+            archives: Vec::new(),
             plimsoll: None,
             t_io_uring: target().join("fio/t/io_uring"),
             out: root.join("bench"),
@@ -84,6 +89,7 @@ impl Options {
                 "--seconds" => options.seconds = number()?,
                 "--minutes" => options.minutes = number()?,
                 "--count" => options.counts.push(number()?),
+                "--archive" => options.archives.push(value.into()),
                 "--plimsoll" => options.plimsoll = Some(value.into()),
                 "--t-io-uring" => options.t_io_uring = value.into(),
                 "--out" => options.out = value.into(),
@@ -135,6 +141,7 @@ fn carry_out(name: &str, rest: &[String]) -> Result<bool, Fault> {
         "arrivals" => pacing::arrivals,
         "issue" => pacing::issue,
         "files" => files::files,
+        "ingest" => ingest::ingest,
         "long" => long::long,
         _ => return Err(format!("find the bench '{name}'\n{HELP}")),
     };

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PCP archives read whole: the averages of every disk, by plimsoll and by pmlogsummary.
+//!
+//! Both print the same metrics of the same archive. The reader is run by itself (the example
+//! `ingest` of plimsoll-trace), without the fit that follows in use.
+
+use std::path::{Path, PathBuf};
+
+use super::long::timed;
+use super::rivals::{command, output};
+use super::table::{Gate, Row, Sample};
+use super::{Bench, Fault, Player};
+
+/// Metrics that plimsoll reads; pmlogsummary is asked for those that an archive has.
+const METRICS: [&str; 12] = [
+    "disk.dev.read",
+    "disk.dev.write",
+    "disk.dev.read_bytes",
+    "disk.dev.write_bytes",
+    "disk.dev.avactive",
+    "disk.dev.idle",
+    "disk.dev.queue_len",
+    "disk.dev.inflight",
+    "disk.dev.aveq",
+    "disk.dev.read_rawactive",
+    "disk.dev.write_rawactive",
+    "disk.dev.total_rawactive",
+];
+/// Most memory that reading may take, MiB.
+const PEAK_MIB_MAX: f64 = 300.0;
+
+/// How many times faster than pmlogsummary each archive is read, and in how much memory.
+pub(crate) fn ingest(bench: &Bench) -> Result<Vec<Row>, Fault> {
+    if bench.options.archives.is_empty() {
+        return Err("find an archive to read: give --archive BASE".into());
+    }
+    let reader = build()?;
+    let mut rows = Vec::new();
+    for archive in &bench.options.archives {
+        rows.extend(of_archive(bench, &reader, archive)?);
+    }
+    Ok(rows)
+}
+
+fn of_archive(bench: &Bench, reader: &Path, archive: &str) -> Result<Vec<Row>, Fault> {
+    let described = output("pmdumplog", &["-d", archive])?;
+    let recorded = |metric: &&str| described.contains(&format!("({metric})"));
+    let mut theirs = vec![archive];
+    theirs.extend(METRICS.into_iter().filter(recorded));
+    let reader = reader.display().to_string();
+    let players: [Player<'_>; 2] = [
+        ("plimsoll", Box::new(|| run(&reader, &[archive]))),
+        ("pmlogsummary", Box::new(|| run("pmlogsummary", &theirs))),
+    ];
+    let samples = bench.rounds(&players)?;
+    let said = output(&reader, &[archive])?;
+    let peak_kib = said.lines().last().and_then(|line| {
+        let kib = line.strip_prefix("peak ")?.strip_suffix(" kB")?;
+        kib.trim().parse::<f64>().ok()
+    });
+    let peak_kib = peak_kib.ok_or_else(|| format!("find the peak of memory in {said}"))?;
+    let name = Path::new(archive).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let plain = Path::new(&format!("{archive}.0")).is_file();
+    let gate = Gate::AtLeast(if plain { 10.0 } else { 3.0 });
+    let seconds = |sample: &Sample| sample.seconds;
+    Ok(vec![
+        Row::of(
+            format!("{name}: plimsoll, s"),
+            &samples[0],
+            seconds,
+            Gate::None,
+        ),
+        Row::of(
+            format!("{name}: pmlogsummary, s"),
+            &samples[1],
+            seconds,
+            Gate::None,
+        ),
+        Row::ratio(
+            format!("{name}: times faster than pmlogsummary"),
+            &samples[0],
+            &samples[1],
+            Sample::per_second,
+            gate,
+        ),
+        Row::new(
+            format!("{name}: plimsoll, peak MiB"),
+            vec![peak_kib / 1024.0],
+            Gate::AtMost(PEAK_MIB_MAX),
+        ),
+    ])
+}
+
+/// One run as one operation.
+fn run(program: &str, args: &[&str]) -> Result<Sample, Fault> {
+    let (text, took) = timed(|| output(program, args));
+    text?;
+    Ok(Sample {
+        ops: 1.0,
+        seconds: took.as_secs_f64(),
+        ..Sample::default()
+    })
+}
+
+fn build() -> Result<PathBuf, Fault> {
+    let mut cargo = command("cargo");
+    cargo.args([
+        "build",
+        "--release",
+        "-p",
+        "plimsoll-trace",
+        "--example",
+        "ingest",
+    ]);
+    match cargo.status() {
+        Ok(status) if status.success() => Ok(super::target().join("release/examples/ingest")),
+        _ => Err("build the example ingest of plimsoll-trace".into()),
+    }
+}
