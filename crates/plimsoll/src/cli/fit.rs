@@ -15,10 +15,11 @@ use std::process::ExitCode;
 
 /// Fit a workload model to one disk of a production recording, and hold the model against it.
 ///
-/// RECORDING is a recording of counters (a PCP archive, by its base name or any of its files) or
-/// of requests (a vscsiStats or MSR Cambridge trace). Of counters the model keeps the recorded
-/// intervals; what they cannot tell (offsets, sizes around their mean) is assumed and listed. Of
-/// requests it keeps the requests, packed into a file beside the model.
+/// RECORDING is a recording of counters (a PCP archive, packed or not, by its base name or any of
+/// its files; a folder of archives; a folio) or of requests (a vscsiStats or MSR Cambridge trace).
+/// Of counters the model keeps the recorded intervals; what they cannot tell (offsets, sizes around
+/// their mean) is assumed and listed. Of requests it keeps the requests, packed into a file beside
+/// the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll fit nasdata --disk sdi --from 11:00 --to 12:00 -o nas.toml
