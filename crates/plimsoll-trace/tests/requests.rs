@@ -26,7 +26,8 @@ fn path(file: &str) -> PathBuf {
 /// A trace with all its requests; `None`, said loudly, when it is not there.
 fn whole(file: &str) -> Option<(Box<dyn Requests>, Vec<Request>)> {
     let path = path(file);
-    if !path.exists() {
+    // A base name is no file itself.
+    if !path.parent().is_some_and(std::path::Path::exists) {
         let _ = writeln!(
             std::io::stderr(),
             "SKIPPED: {} is absent; set PLIMSOLL_TEST_DATA",
@@ -102,4 +103,55 @@ fn models_of_the_samples_pass_their_gates_and_are_small() {
         let _ = writeln!(std::io::stderr(), "{file}: {share:.4} of {raw} bytes");
         assert!(share <= share_max, "{file}: {share}");
     }
+}
+
+#[test]
+fn the_blktrace_sample_has_the_requests_it_was_made_of() {
+    for name in ["msrhm", "msrhm.blktrace.1"] {
+        let Some((reader, found)) = whole(&format!("blktrace_bin/{name}")) else {
+            return;
+        };
+        assert_eq!(reader.about().format, "blktrace, version 7");
+        assert_eq!(found.len(), 1000, "{name}");
+        assert!(found.is_sorted_by_key(|request| request.at));
+        assert!(found.iter().all(|request| request.took.is_some()));
+        assert_eq!((reader.lost(), reader.damage()), (0, None));
+        let Some((_, source)) = whole("msr/msr-cambridge1-sample.csv") else {
+            return;
+        };
+        for kind in [Kind::Read, Kind::Write] {
+            assert_eq!(count(&found, kind), count(&source, kind));
+        }
+    }
+}
+
+#[test]
+fn the_blkparse_sample_is_of_two_layers_and_nearly_every_request_ends() {
+    let Some((reader, found)) = whole("blktrace_text/nvme0n1.blkparse.txt") else {
+        return;
+    };
+    assert_eq!(reader.about().format, "blkparse text");
+    assert!(found.len() > 100, "{}", found.len());
+    assert!(found.is_sorted_by_key(|request| request.at));
+    let ended = found
+        .iter()
+        .filter(|request| request.took.is_some())
+        .count();
+    assert!(
+        ended * 100 >= found.len() * 95,
+        "{ended} of {}",
+        found.len()
+    );
+    assert!(count(&found, Kind::Fsync) > 0);
+}
+
+#[test]
+fn the_mqsim_sample_has_the_rows_that_are_known_of_it() {
+    let Some((reader, found)) = whole("mqsim/tpcc-small.trace") else {
+        return;
+    };
+    assert_eq!(reader.about().format, "MQSim trace");
+    assert_eq!(found.len(), 6_999);
+    let seconds = found.last().unwrap().at.as_secs_f64();
+    assert!((0.13..0.15).contains(&seconds), "{seconds}");
 }

@@ -4,19 +4,36 @@
 //! A format is recognised by its first bytes, never by a file's name. Readers stream: they hold a
 //! piece of the file and what is needed to match ends with starts, both bounded.
 
-mod input;
+mod alibaba;
+mod biosnoop;
+mod blkparse;
+mod blktrace;
+mod fio_iolog;
+mod fiu;
+#[cfg(test)]
+mod fixtures;
+mod mqsim;
 mod msr;
+mod pairs;
 mod rows;
+mod sorted;
+mod spc;
+mod systor;
+mod tencent;
+pub(crate) mod text;
 mod vscsi;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use crate::error::TraceError;
-use crate::recording::Requests;
-pub use input::Input;
+use crate::input::Input;
+use crate::recording::{Carries, Detail, Order, Requests, Scope};
+use rows::Row;
+pub use sorted::Sorted;
 
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,62 +55,147 @@ pub struct Request {
 /// Most devices of one recording.
 pub(crate) const TARGETS_MAX: usize = u16::MAX as usize;
 
+/// Of a device, with the end of every request: what most tracers tell, and formats vary.
+const TIMED: Carries = Carries {
+    arrivals: Detail::Each,
+    resolution: Nanos(1),
+    direction: true,
+    sizes: Detail::Each,
+    offsets: true,
+    service: Detail::Each,
+    queue: Detail::Each,
+    order: Order::Started,
+    scope: Scope::Device,
+};
+
+/// As [`TIMED`], without the ends.
+const UNTIMED: Carries = Carries {
+    service: Detail::Absent,
+    queue: Detail::Absent,
+    ..TIMED
+};
+
 /// A format that can be told from its first bytes.
 struct Format {
     /// As it is listed to people.
     name: &'static str,
     /// Whether a file that begins so is one. `head` is the whole file if that is shorter than
-    /// [`input::HEAD_BYTES`].
+    /// [`crate::input::HEAD_BYTES`].
     is: fn(head: &[u8]) -> bool,
     /// Begins to read it.
     open: fn(Input) -> Result<Box<dyn Requests>, TraceError>,
 }
 
-/// All of them; the first that recognises a file reads it, so the strict stand before the lax.
-const FORMATS: &[Format] = &[vscsi::FORMAT, msr::FORMAT];
+/// All of them; the first that recognises a file reads it, so the strict stand before the lax:
+/// magic numbers, headers, then rows by their columns.
+const FORMATS: &[Format] = &[
+    blktrace::FORMAT,
+    vscsi::FORMAT,
+    fio_iolog::FORMAT,
+    biosnoop::FORMAT,
+    blkparse::FORMAT,
+    msr::FORMAT,
+    systor::FORMAT,
+    alibaba::FORMAT,
+    tencent::FORMAT,
+    spc::FORMAT,
+    fiu::FORMAT,
+    mqsim::FORMAT,
+];
 
-/// Opens a recording of requests of any known format, packed or not.
+/// Opens a recording of requests of any known format. That of blktrace may be given by its base
+/// name or by one of its files.
 ///
 /// # Errors
 /// When the file cannot be read, or is of no known format; the message lists the formats.
 pub fn open(path: &Path) -> Result<Box<dyn Requests>, TraceError> {
-    let input = Input::open(path)?;
-    let format = FORMATS.iter().find(|format| (format.is)(input.head()));
-    match format {
+    if !path.exists() {
+        for file in blktrace::files_of(path) {
+            let input = Input::open(&file)?;
+            // A processor on which nothing happened has an empty file.
+            if (blktrace::FORMAT.is)(input.head()) {
+                return read(input);
+            }
+        }
+    }
+    read(Input::open(path)?)
+}
+
+/// Reads a recording of requests from an open file, or from memory.
+///
+/// # Errors
+/// As [`open`].
+pub fn read(input: Input) -> Result<Box<dyn Requests>, TraceError> {
+    match format(&input) {
         Some(format) => (format.open)(input),
         None => Err(TraceError::Unknown {
             file: input.name().into(),
-            formats: FORMATS.iter().map(|format| format.name).collect(),
+            formats: names().collect(),
         }),
     }
+}
+
+/// What the formats are called.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().map(|format| format.name)
+}
+
+fn format(input: &Input) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| (format.is)(input.head()))
+}
+
+/// Rows that are looked at until one holds a request: a header may stand before it.
+const HEADER_ROWS: usize = 2;
+
+/// Whether the first row of a file that holds a request is one of a format, with nothing before it
+/// that is not a row of that format either.
+fn first_row_is(head: &[u8], parse: fn(&[u8]) -> Result<Option<Row<'_>>, &'static str>) -> bool {
+    for line in text::lines(head).take(HEADER_ROWS) {
+        match parse(line) {
+            Ok(Some(_)) => return true,
+            Ok(None) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Names of devices by first appearance.
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
     names: Vec<String>,
-    /// The one that was met last: neighbours mostly have the same device.
-    last: usize,
+    /// Where a name stands. Names that are not text keep their bytes here.
+    places: BTreeMap<Vec<u8>, u16>,
+    /// The one that was met last, with its place: neighbours mostly have the same device.
+    last: (Vec<u8>, u16),
 }
 
 impl Targets {
     /// The place of a device; `None` when there are too many.
     pub(crate) fn place(&mut self, name: &[u8]) -> Option<u16> {
-        let is = |known: &String| known.as_bytes() == name;
-        if !self.names.get(self.last).is_some_and(is) {
-            self.last = match self.names.iter().position(is) {
-                Some(place) => place,
-                None if self.names.len() >= TARGETS_MAX => return None,
-                None => {
-                    self.names.push(String::from_utf8_lossy(name).into_owned());
-                    self.names.len() - 1
-                }
-            };
+        if self.last.0 == name && !self.names.is_empty() {
+            return Some(self.last.1);
         }
-        u16::try_from(self.last).ok()
+        let place = match self.places.get(name) {
+            Some(place) => *place,
+            None if self.names.len() >= TARGETS_MAX => return None,
+            None => {
+                let place = u16::try_from(self.names.len()).ok()?;
+                self.names.push(String::from_utf8_lossy(name).into_owned());
+                self.places.insert(name.into(), place);
+                place
+            }
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(name);
+        self.last.1 = place;
+        Some(place)
     }
 
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 }
+
+#[cfg(test)]
+mod tests;

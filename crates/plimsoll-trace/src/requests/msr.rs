@@ -9,15 +9,16 @@
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
-use super::Format;
-use super::rows::{Row, RowFormat, Rows, whole};
-use crate::recording::{Carries, Detail, Order, Scope};
+use super::rows::{Row, RowFormat, Rows};
+use super::text::{columns, whole, whole_u32};
+use super::{Format, TIMED, first_row_is};
+use crate::recording::{Carries, Order};
 
 /// Recognised by seven columns of the right kinds in the first row.
 pub(super) const FORMAT: Format = Format {
     name: "MSR Cambridge CSV",
-    is: |head| first_line(head).is_some_and(|line| matches!(parse(line), Ok(Some(_)))),
-    open: |input| Rows::open(input, ROWS),
+    is: |head| first_row_is(head, parse),
+    open: |input| Rows::open(input, ROWS, parse),
 };
 
 /// 1601 to 1970 in nanoseconds.
@@ -25,35 +26,21 @@ const FILE_TIME_ZERO: i128 = -11_644_473_600_000_000_000;
 const TICK_NS: u64 = 100;
 
 const ROWS: RowFormat = RowFormat {
-    name: "MSR Cambridge CSV",
+    name: FORMAT.name,
     carries: Carries {
-        arrivals: Detail::Each,
         resolution: Nanos(TICK_NS),
-        direction: true,
-        sizes: Detail::Each,
-        offsets: true,
-        service: Detail::Each,
-        queue: Detail::Each,
         order: Order::Mixed,
-        scope: Scope::Device,
+        ..TIMED
     },
     zero_unix_ns: Some(FILE_TIME_ZERO),
-    parse,
 };
-
-fn first_line(head: &[u8]) -> Option<&[u8]> {
-    let line = head.split(|byte| *byte == b'\n').next()?;
-    Some(line.strip_suffix(b"\r").unwrap_or(line))
-}
 
 fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
-    let mut columns = line.split(|byte| *byte == b',');
-    let mut next = || columns.next().ok_or("it has fewer than seven columns");
-    let (time, host, disk, way) = (next()?, next()?, next()?, next()?);
-    let (offset, size, response) = (next()?, next()?, next()?);
+    let [time, host, disk, way, offset, size, response] =
+        columns(line, b',').ok_or("it has not seven columns")?;
     let kind = match way {
         b"Read" => Kind::Read,
         b"Write" => Kind::Write,
@@ -70,17 +57,16 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         )),
         kind,
         target,
-        bytes: whole(size)
-            .and_then(|bytes| u32::try_from(bytes).ok())
-            .ok_or("its size is no number below 4 GiB")?,
+        bytes: whole_u32(size).ok_or("its size is no number below 4 GiB")?,
         offset: whole(offset).ok_or("its offset is no number")?,
     }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::Input;
+    use super::super::fixtures::read;
     use super::*;
+    use crate::input::Input;
 
     const TEXT: &str = "\
 128166385295514663,hm,0,Write,9056014336,2048,2833\n\
@@ -92,43 +78,38 @@ nonsense\n\
     fn rows_become_requests_and_what_is_no_row_is_counted() {
         assert!((FORMAT.is)(TEXT.as_bytes()));
         assert!(!(FORMAT.is)(b"1,2,3\n"));
-        let input = Input::new("hm.csv".into(), Box::new(TEXT.as_bytes())).unwrap();
-        let mut rows = (FORMAT.open)(input).unwrap();
-        let mut found = Vec::new();
-        while rows.read(&mut found).unwrap() {}
-        let told: Vec<_> = found
-            .iter()
-            .map(|r| {
-                (
-                    r.at.0,
-                    r.took.map(|t| t.0),
-                    r.kind,
-                    r.target,
-                    r.bytes,
-                    r.offset,
-                )
-            })
-            .collect();
+        let (rows, found) = read(&FORMAT, TEXT.as_bytes());
         let (read, write) = (Kind::Read, Kind::Write);
+        // The earliest of the first rows is the origin, wherever it stands.
         let expect = [
-            (0, Some(283_300), write, 0, 2048, 9_056_014_336),
-            (21_500, Some(261_700), read, 1, 512, 11_855_351_808),
+            (6_300, Some(283_300), write, 0, 2048, 9_056_014_336),
+            (27_800, Some(261_700), read, 1, 512, 11_855_351_808),
             (0, Some(1_000), read, 0, 4096, 512),
         ];
-        assert_eq!(told, expect);
+        assert_eq!(found, expect);
         assert_eq!(rows.targets(), ["hm,0", "hm,1"]);
-        assert_eq!(rows.origin_unix_ns(), Some(1_172_164_929_551_466_300));
+        assert_eq!(rows.origin_unix_ns(), Some(1_172_164_929_551_460_000));
         let told = rows.warnings().join("\n");
-        for part in ["1 lines", "at byte 102", "nonsense", "1 requests are older"] {
+        for part in ["1 lines", "at byte 102", "nonsense"] {
             assert!(told.contains(part), "{part}: {told}");
         }
     }
 
     #[test]
+    fn requests_before_the_origin_are_counted() {
+        let mut text = "128166385295514663,hm,0,Write,0,2048,2833\n".repeat(4096);
+        text += "128166385295514600,hm,0,Write,0,2048,2833\n";
+        let (rows, found) = read(&FORMAT, text.as_bytes());
+        assert_eq!(found.last().unwrap().0, 0);
+        let told = rows.warnings().join("\n");
+        assert!(told.starts_with("1 requests started before"), "{told}");
+    }
+
+    #[test]
     fn a_file_without_a_row_is_refused_with_its_first_line() {
         let input = Input::new("x".into(), Box::new(&b"a\nb\n"[..])).unwrap();
-        let mut rows = Rows::open(input, ROWS).unwrap();
-        let error = rows.read(&mut Vec::new()).unwrap_err().to_string();
+        let mut rows = Rows::open(input, ROWS, parse).unwrap();
+        let error = rows.read(&mut Vec::new()).err().unwrap().to_string();
         assert!(error.contains("no line of it is understood"), "{error}");
     }
 }

@@ -3,22 +3,22 @@
 //!
 //! A format says how a line is taken apart; this module does the rest. A line that cannot be
 //! understood is left out and counted, and the first such line is quoted, because long traces
-//! mostly have some; of a file without a single line that can be understood nothing is kept.
+//! mostly have some; of a file without a single line that can be understood nothing is kept. The
+//! recording's origin is the earliest start among the first 4096 lines, since many traces stand in
+//! the order of the requests' ends.
 
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
-use super::input::Input;
 use super::{Request, Targets};
 use crate::error::{Damage, TraceError};
+use crate::input::{Input, WrongLines};
 use crate::recording::{About, Carries, Requests};
 
 /// Lines of one call.
 const BATCH: usize = 4096;
-/// Lines in a row that are not understood before the rest of a file is given up.
-const WRONG_IN_A_ROW_MAX: u64 = 1000;
-/// Of a quoted line.
-const QUOTED_BYTES: usize = 80;
+/// What is wrong with a line that names one device too many.
+pub(super) const TOO_MANY_TARGETS: &str = "there are too many devices";
 
 /// A line as its format understands it.
 #[derive(Debug, Clone, Copy)]
@@ -40,28 +40,45 @@ pub(super) struct RowFormat {
     pub(super) carries: Carries,
     /// Nanoseconds from 1970 to the zero of its clock, when its clock has one; they may be negative.
     pub(super) zero_unix_ns: Option<i128>,
-    /// Takes a line apart; `Ok(None)` for one that holds no request, such as a header.
-    pub(super) parse: for<'a> fn(&'a [u8]) -> Result<Option<Row<'a>>, &'static str>,
+}
+
+/// How a format takes its lines apart.
+pub(super) trait Parse {
+    /// The request of a line; `Ok(None)` for one that holds none, such as a header.
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str>;
+}
+
+/// A format whose lines need not know of each other is one function.
+impl<F> Parse for F
+where
+    F: for<'a> Fn(&'a [u8]) -> Result<Option<Row<'a>>, &'static str>,
+{
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str> {
+        self(line)
+    }
 }
 
 /// A file of such lines.
-pub(super) struct Rows {
+pub(super) struct Rows<P> {
     format: RowFormat,
+    parse: P,
     input: Input,
     about: About,
     targets: Targets,
-    first_ns: Option<u64>,
-    /// Requests that started before the first that was read.
+    origin_ns: Option<u64>,
+    /// Requests that started before the origin.
     early: u64,
-    wrong: u64,
-    wrong_in_a_row: u64,
-    first_wrong: Option<String>,
+    wrong: WrongLines,
     damage: Option<Damage>,
     warnings: Vec<String>,
 }
 
-impl Rows {
-    pub(super) fn open(input: Input, format: RowFormat) -> Result<Box<dyn Requests>, TraceError> {
+impl<P: Parse + 'static> Rows<P> {
+    pub(super) fn open(
+        input: Input,
+        format: RowFormat,
+        parse: P,
+    ) -> Result<Box<dyn Requests>, TraceError> {
         let about = About {
             name: input.name().into(),
             format: format.name.into(),
@@ -70,39 +87,36 @@ impl Rows {
         };
         Ok(Box::new(Rows {
             format,
+            parse,
             input,
             about,
             targets: Targets::default(),
-            first_ns: None,
+            origin_ns: None,
             early: 0,
-            wrong: 0,
-            wrong_in_a_row: 0,
-            first_wrong: None,
+            wrong: WrongLines::default(),
             damage: None,
             warnings: Vec::new(),
         }))
     }
 
-    /// Reads one line; `false` at the end.
+    /// Reads one line; `false` at the end. Starts are still those of the source's clock.
     fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         let Some((offset, line)) = self.input.line()? else {
-            return self.finish().map(|()| false);
+            return Ok(false);
         };
-        let found = (self.format.parse)(line).and_then(|row| {
-            row.map(|row| {
-                let target = self.targets.place(row.target);
-                Ok((row, target.ok_or("there are too many devices")?))
-            })
-            .transpose()
+        let found = self.parse.parse(line).and_then(|row| match row {
+            Some(row) => match self.targets.place(row.target) {
+                Some(target) => Ok(Some((row, target))),
+                None => Err(TOO_MANY_TARGETS),
+            },
+            None => Ok(None),
         });
         match found {
             Ok(None) => {}
             Ok(Some((row, target))) => {
-                self.wrong_in_a_row = 0;
-                let first_ns = *self.first_ns.get_or_insert(row.at_ns);
-                self.early += u64::from(row.at_ns < first_ns);
+                self.wrong.right();
                 into.push(Request {
-                    at: Nanos(row.at_ns.saturating_sub(first_ns)),
+                    at: Nanos(row.at_ns),
                     took: row.took,
                     kind: row.kind,
                     target,
@@ -111,41 +125,36 @@ impl Rows {
                 });
             }
             Err(what) => {
-                self.wrong += 1;
-                self.wrong_in_a_row += 1;
-                if self.first_wrong.is_none() {
-                    let quoted = &line[..line.len().min(QUOTED_BYTES)];
-                    let quoted = String::from_utf8_lossy(quoted);
-                    self.first_wrong = Some(format!("at byte {offset}: {what}: {quoted}"));
-                }
-                if self.wrong_in_a_row >= WRONG_IN_A_ROW_MAX {
-                    let what = format!("{WRONG_IN_A_ROW_MAX} lines in a row are not understood");
+                if let Some(what) = self.wrong.wrong(offset, what, line) {
                     self.damage = Some(self.input.damage(offset, what));
-                    return self.finish().map(|()| false);
+                    return Ok(false);
                 }
             }
         }
         Ok(true)
     }
 
+    /// Counts starts from the origin.
+    fn place(&mut self, fresh: &mut [Request]) {
+        let earliest = fresh.iter().map(|request| request.at.0).min();
+        let Some(origin_ns) = self.origin_ns.or(earliest) else {
+            return;
+        };
+        self.origin_ns = Some(origin_ns);
+        for request in fresh {
+            self.early += u64::from(request.at.0 < origin_ns);
+            request.at = Nanos(request.at.0.saturating_sub(origin_ns));
+        }
+    }
+
     /// Says what was left out; a file of which nothing was understood is an error.
     fn finish(&mut self) -> Result<(), TraceError> {
-        if let Some(first) = self.first_wrong.take() {
-            if self.first_ns.is_none() {
-                return Err(TraceError::Format {
-                    file: self.about.name.clone(),
-                    offset: 0,
-                    what: format!("no line of it is understood; the first {first}"),
-                });
-            }
-            self.warnings.push(format!(
-                "{} lines were not understood and left out, the first {first}",
-                self.wrong
-            ));
-        }
+        let nothing = self.origin_ns.is_none();
+        let told = self.wrong.finish(&self.about.name, nothing)?;
+        self.warnings.extend(told);
         if self.early > 0 {
             self.warnings.push(format!(
-                "{} requests are older than the first in the file and count as of its instant",
+                "{} requests started before the recording's origin and count as of that instant",
                 self.early
             ));
             self.early = 0;
@@ -154,26 +163,33 @@ impl Rows {
     }
 }
 
-impl Requests for Rows {
+impl<P: Parse + 'static> Requests for Rows<P> {
     fn about(&self) -> &About {
         &self.about
     }
 
     fn origin_unix_ns(&self) -> Option<u64> {
         let zero = self.format.zero_unix_ns?;
-        u64::try_from(zero + i128::from(self.first_ns?)).ok()
+        u64::try_from(zero + i128::from(self.origin_ns?)).ok()
     }
 
     fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         if self.damage.is_some() {
             return Ok(false);
         }
+        let known = into.len();
+        let mut more = true;
         for _ in 0..BATCH {
-            if !self.step(into)? {
-                return Ok(false);
+            more = self.step(into)?;
+            if !more {
+                break;
             }
         }
-        Ok(true)
+        self.place(&mut into[known..]);
+        if !more {
+            self.finish()?;
+        }
+        Ok(more)
     }
 
     fn targets(&self) -> &[String] {
@@ -187,18 +203,4 @@ impl Requests for Rows {
     fn warnings(&self) -> &[String] {
         &self.warnings
     }
-}
-
-/// A whole number in decimal digits.
-pub(super) fn whole(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 20 {
-        return None;
-    }
-    text.iter().try_fold(0u64, |value, digit| {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value.checked_mul(10)?.checked_add(u64::from(digit))
-    })
 }

@@ -3,19 +3,25 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
 
 use crate::error::{Damage, TraceError};
 
-/// Bytes that are read at once, and the longest line.
+/// Bytes that are read at once, and the longest line of most formats.
 const PIECE_BYTES: usize = 256 << 10;
 /// Bytes by which a format is recognised, at most.
-pub(super) const HEAD_BYTES: usize = 8 << 10;
+pub(crate) const HEAD_BYTES: usize = 8 << 10;
+/// Lines in a row that are not understood before the rest of a file is given up.
+const WRONG_IN_A_ROW_MAX: u64 = 1000;
+/// Of a quoted line.
+const QUOTED_BYTES: usize = 80;
 
 /// A file that is read from its start to its end. Offsets are those of its unpacked bytes.
 pub struct Input {
     name: String,
+    /// Where it lies, if it is a file.
+    path: Option<PathBuf>,
     source: Box<dyn Read + Send>,
     /// What was read and not yet taken: `piece[from..to]`.
     piece: Vec<u8>,
@@ -46,7 +52,9 @@ impl Input {
             file: name.clone(),
             source,
         })?;
-        Input::new(name, Box::new(file))
+        let mut input = Input::new(name, Box::new(file))?;
+        input.path = Some(path.into());
+        Ok(input)
     }
 
     /// The bytes of a file from anywhere. For tests and fuzzing, too.
@@ -56,6 +64,7 @@ impl Input {
     pub fn new(name: String, source: Box<dyn Read + Send>) -> Result<Input, TraceError> {
         let mut input = Input {
             name,
+            path: None,
             source,
             piece: vec![0; PIECE_BYTES],
             from: 0,
@@ -73,6 +82,11 @@ impl Input {
         &self.name
     }
 
+    /// Where it lies; `None` for bytes from elsewhere.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// Where in the file the next byte or line stands.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -80,7 +94,7 @@ impl Input {
     }
 
     /// Damage at a place of this file.
-    pub(super) fn damage(&self, offset: u64, what: impl Into<String>) -> Damage {
+    pub(crate) fn damage(&self, offset: u64, what: impl Into<String>) -> Damage {
         Damage {
             file: self.name.clone(),
             offset,
@@ -89,13 +103,13 @@ impl Input {
     }
 
     /// The first bytes that were not yet taken.
-    pub(super) fn head(&self) -> &[u8] {
+    pub(crate) fn head(&self) -> &[u8] {
         let end = self.to.min(self.from + HEAD_BYTES);
         &self.piece[self.from..end]
     }
 
     /// Takes the next `n` bytes (at most 64 KiB); fewer only at the end of the file.
-    pub(super) fn take(&mut self, n: usize) -> Result<&[u8], TraceError> {
+    pub(crate) fn take(&mut self, n: usize) -> Result<&[u8], TraceError> {
         debug_assert!(n <= 64 << 10, "no record is so long");
         self.fill(n)?;
         let from = self.from;
@@ -107,25 +121,30 @@ impl Input {
 
     /// Takes the next line without its end and tells its offset; `None` at the end of the file. A
     /// line longer than 256 KiB comes in pieces of that length.
-    pub(super) fn line(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
+    pub(crate) fn line(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
+        let longest = PIECE_BYTES;
         let mut searched = 0;
-        let length = loop {
+        let taken = loop {
             let held = &self.piece[self.from..self.to];
-            match held[searched..].iter().position(|byte| *byte == b'\n') {
-                Some(at) => break searched + at,
-                None if self.at_end || held.len() == PIECE_BYTES => break held.len(),
-                None => {
-                    searched = held.len();
-                    self.fill(searched + 1)?;
-                }
+            // The library searches many bytes at once here, and only here.
+            let mut rest = &held[searched..];
+            let passed = rest.skip_until(b'\n').unwrap_or(0);
+            let taken = searched + passed;
+            if (taken > 0 && held[taken - 1] == b'\n') || self.at_end || taken >= longest {
+                break taken;
             }
+            searched = taken;
+            if searched == self.piece.len() {
+                self.piece.resize((2 * searched).min(longest), 0);
+            }
+            self.fill(searched + 1)?;
         };
-        if length == 0 && self.from == self.to {
+        if taken == 0 {
             return Ok(None);
         }
         let (from, offset) = (self.from, self.offset);
-        let has_end = from + length < self.to;
-        let taken = length + usize::from(has_end);
+        let has_end = self.piece[from + taken - 1] == b'\n';
+        let length = taken - usize::from(has_end);
         self.from += taken;
         self.offset += taken as u64;
         let line = &self.piece[from..from + length];
@@ -157,6 +176,58 @@ impl Input {
             }
         }
         Ok(())
+    }
+}
+
+/// What of a text was not understood: how much, and the first of it.
+#[derive(Debug, Default)]
+pub(crate) struct WrongLines {
+    count: u64,
+    in_a_row: u64,
+    first: Option<String>,
+}
+
+impl WrongLines {
+    /// A line was understood.
+    pub(crate) fn right(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// A line was not; returns what is wrong with the file when it is to be given up.
+    pub(crate) fn wrong(&mut self, offset: u64, what: &str, line: &[u8]) -> Option<String> {
+        self.count += 1;
+        self.in_a_row += 1;
+        if self.first.is_none() {
+            let quoted = String::from_utf8_lossy(&line[..line.len().min(QUOTED_BYTES)]);
+            self.first = Some(format!("at byte {offset}: {what}: {quoted}"));
+        }
+        (self.in_a_row >= WRONG_IN_A_ROW_MAX)
+            .then(|| format!("{WRONG_IN_A_ROW_MAX} lines in a row are not understood"))
+    }
+
+    /// The sentence for the reader at the end, once; of a file of which `nothing` was understood an
+    /// error.
+    pub(crate) fn finish(
+        &mut self,
+        file: &str,
+        nothing: bool,
+    ) -> Result<Option<String>, TraceError> {
+        let first = self.first.take();
+        if nothing {
+            let what = match first {
+                Some(first) => format!("no line of it is understood; the first {first}"),
+                None => "nothing is recorded in it".into(),
+            };
+            return Err(TraceError::Format {
+                file: file.into(),
+                offset: 0,
+                what,
+            });
+        }
+        let count = self.count;
+        Ok(first.map(|first| {
+            format!("{count} lines were not understood and left out, the first {first}")
+        }))
     }
 }
 

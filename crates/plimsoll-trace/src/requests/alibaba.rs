@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The block traces of Alibaba Cloud of 2020.
+//!
+//! Five columns without a header: volume, `R` or `W`, offset in bytes, length in bytes, time in
+//! microseconds since 1970. Source: the description that is published with the traces. The
+//! requests of a thousand volumes stand between each other in one file.
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::rows::{Row, RowFormat, Rows};
+use super::text::{columns, whole, whole_u32};
+use super::{Format, UNTIMED, first_row_is};
+use crate::recording::{Carries, Scope};
+
+/// Recognised by five columns, the second being a direction.
+pub(super) const FORMAT: Format = Format {
+    name: "Alibaba block trace CSV",
+    is: |head| first_row_is(head, parse),
+    open: |input| Rows::open(input, ROWS, parse),
+};
+
+const MICROS: u64 = 1_000;
+
+const ROWS: RowFormat = RowFormat {
+    name: FORMAT.name,
+    carries: Carries {
+        resolution: Nanos(MICROS),
+        scope: Scope::Array,
+        ..UNTIMED
+    },
+    zero_unix_ns: Some(0),
+};
+
+fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let [volume, way, offset, length, time] =
+        columns(line, b',').ok_or("it has not five columns")?;
+    let kind = match way {
+        b"R" => Kind::Read,
+        b"W" => Kind::Write,
+        b"opcode" => return Ok(None),
+        _ => return Err("its second column is neither R nor W"),
+    };
+    let at_ns = whole(time).and_then(|us| us.checked_mul(MICROS));
+    Ok(Some(Row {
+        at_ns: at_ns.ok_or("its time is no number of microseconds")?,
+        took: None,
+        kind,
+        target: volume,
+        bytes: whole_u32(length).ok_or("its length is no number below 4 GiB")?,
+        offset: whole(offset).ok_or("its offset is no number")?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{ALIBABA, read};
+    use super::*;
+
+    #[test]
+    fn volumes_are_told_apart() {
+        let (rows, found) = read(&FORMAT, ALIBABA);
+        let expect = [
+            (0, None, Kind::Write, 0, 16_384, 8_792_731_648),
+            (29_000, None, Kind::Read, 1, 4_096, 126_703_616),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(rows.targets(), ["419", "725"]);
+        assert_eq!(rows.origin_unix_ns(), Some(1_577_808_144_360_767_000));
+    }
+}

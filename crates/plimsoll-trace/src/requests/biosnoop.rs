@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The output of `biosnoop`, from bcc (or libbpf-tools) and from bpftrace.
+//!
+//! bcc prints a line when a request ends: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`,
+//! with further columns by its options; bpftrace `TIME(ms) DISK COMM PID LAT(ms)`. Source: both
+//! programs' formats as they print them. The start is told by time - latency, less the time in the
+//! queue where that is printed. The columns are taken from the header; the name of a process may
+//! hold spaces, so those behind it are counted from the line's end.
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::rows::{Parse, Row, RowFormat, Rows};
+use super::text::{lines, nanos, sectors, whole_u32, words};
+use super::{Format, TIMED, blkparse};
+use crate::error::TraceError;
+use crate::input::Input;
+use crate::recording::{Carries, Detail, Order, Requests};
+
+/// Recognised by its header, which may follow what the tracer says first.
+pub(super) const FORMAT: Format = Format {
+    name: "biosnoop output (bcc, bpftrace)",
+    is: |head| {
+        lines(head)
+            .take(PREAMBLE_LINES)
+            .any(|line| Layout::of(line).is_some())
+    },
+    open,
+};
+
+/// Lines that may stand before the header.
+const PREAMBLE_LINES: usize = 20;
+/// The clock begins at the first request's end, so that the first start lies before it.
+const ZERO_NS: u64 = 1 << 62;
+const MILLIS: u64 = 1_000_000;
+
+/// Where things stand in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Everything is told. Columns are counted from the end.
+    Bcc {
+        disk: usize,
+        way: usize,
+        sector: usize,
+        bytes: usize,
+        queued: Option<usize>,
+        columns: usize,
+    },
+    /// Only the disk and how long a request took.
+    Bpftrace,
+}
+
+impl Layout {
+    fn of(header: &[u8]) -> Option<Layout> {
+        let mut names = words(header);
+        match names.next()? {
+            b"TIME(ms)" => {
+                let rest: [&[u8]; 4] = [b"DISK", b"COMM", b"PID", b"LAT(ms)"];
+                names.eq(rest).then_some(Layout::Bpftrace)
+            }
+            b"TIME(s)" => {
+                let names: Vec<&[u8]> = names.collect();
+                let place = |name: &[u8]| {
+                    let from_front = names.iter().position(|known| *known == name)?;
+                    Some(names.len() - 1 - from_front)
+                };
+                // The last is always the latency; in front of the disk come name and number.
+                let is_bcc = place(b"LAT(ms)") == Some(0) && names.first() == Some(&&b"COMM"[..]);
+                is_bcc.then_some(Layout::Bcc {
+                    disk: place(b"DISK")?,
+                    way: place(b"T")?,
+                    sector: place(b"SECTOR")?,
+                    bytes: place(b"BYTES")?,
+                    queued: place(b"QUE(ms)"),
+                    columns: names.len(),
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
+    let layout = lines(input.head()).find_map(Layout::of);
+    let bcc = RowFormat {
+        name: "biosnoop output of bcc",
+        carries: Carries {
+            resolution: Nanos(1_000),
+            order: Order::Ended,
+            ..TIMED
+        },
+        zero_unix_ns: None,
+    };
+    let format = match layout {
+        Some(Layout::Bpftrace) => RowFormat {
+            name: "biosnoop output of bpftrace",
+            carries: Carries {
+                resolution: Nanos(MILLIS),
+                direction: false,
+                sizes: Detail::Absent,
+                offsets: false,
+                ..bcc.carries
+            },
+            ..bcc
+        },
+        _ => bcc,
+    };
+    Rows::open(input, format, Snoop { layout: None })
+}
+
+struct Snoop {
+    /// Known once the header was met.
+    layout: Option<Layout>,
+}
+
+impl Parse for Snoop {
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str> {
+        let Some(layout) = self.layout else {
+            // What stands before the header is the tracer's talk.
+            self.layout = Layout::of(line);
+            return Ok(None);
+        };
+        match layout {
+            Layout::Bpftrace => bpftrace(line),
+            Layout::Bcc { .. } if line.is_empty() => Ok(None),
+            Layout::Bcc {
+                disk,
+                way,
+                sector,
+                bytes,
+                queued,
+                columns,
+            } => {
+                // Nine words at most are wanted from the end.
+                let mut last: [&[u8]; 12] = [b""; 12];
+                let mut words = words(line);
+                let time = words.next().ok_or("it is empty")?;
+                let wanted = last.iter_mut().take(columns - 1);
+                for place in wanted {
+                    *place = words.next_back().ok_or("it has too few words")?;
+                }
+                let at = |place: usize| last.get(place).copied().unwrap_or(b"");
+                let millis = |text| nanos(text, 1_000).ok_or("its latency is no number");
+                let mut took_ns = millis(at(0))?;
+                if let Some(queued) = queued {
+                    // What was never queued has -1 there.
+                    took_ns = took_ns.saturating_add(nanos(at(queued), 1_000).unwrap_or(0));
+                }
+                let ended_ns = nanos(time, 1).ok_or("its time is no number of seconds")?;
+                let bytes = whole_u32(at(bytes)).ok_or("its bytes are no number below 4 GiB")?;
+                let kind = blkparse::kind(at(way), bytes > 0)
+                    .ok_or("its direction is none that is known")?;
+                Ok(Some(Row {
+                    at_ns: start_ns(ended_ns, took_ns),
+                    took: Some(Nanos(took_ns)),
+                    kind,
+                    target: at(disk),
+                    bytes,
+                    // A flush has sector -1 or 0.
+                    offset: match sectors(at(sector)) {
+                        Some(offset) => offset,
+                        None if bytes == 0 => 0,
+                        None => return Err("its sector is no number"),
+                    },
+                }))
+            }
+        }
+    }
+}
+
+fn bpftrace(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+    let mut words = words(line);
+    let Some(time) = words.next() else {
+        return Ok(None);
+    };
+    let disk = words.next().ok_or("it has fewer than five words")?;
+    let latency = words.next_back().ok_or("it has fewer than five words")?;
+    let millis = |text| nanos(text, 1_000);
+    let took_ns = millis(latency).ok_or("its latency is no number of milliseconds")?;
+    let ended_ns = millis(time).ok_or("its time is no number of milliseconds")?;
+    Ok(Some(Row {
+        at_ns: start_ns(ended_ns, took_ns),
+        took: Some(Nanos(took_ns)),
+        // Which it was is not told, and said so by `Carries::direction`.
+        kind: Kind::Read,
+        target: disk,
+        bytes: 0,
+        offset: 0,
+    }))
+}
+
+fn start_ns(ended_ns: u64, took_ns: u64) -> u64 {
+    ZERO_NS.saturating_add(ended_ns).saturating_sub(took_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{BIOSNOOP, BIOSNOOP_BT, BIOSNOOP_QUEUED, read};
+    use super::*;
+
+    #[test]
+    fn starts_are_ends_less_latencies() {
+        let (rows, found) = read(&FORMAT, BIOSNOOP);
+        let expect = [
+            (0, Some(1_230_000), Kind::Write, 0, 4_096, 512 * 13_192_496),
+            (2_230_000, Some(500_000), Kind::Read, 0, 131_072, 512 * 8),
+            (2_430_000, Some(800_000), Kind::Fsync, 1, 0, 0),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(rows.targets(), ["vda", "nvme0n1"]);
+        assert!(rows.warnings().is_empty(), "{:?}", rows.warnings());
+    }
+
+    #[test]
+    fn time_in_the_queue_counts_and_columns_may_be_more() {
+        let (_, found) = read(&FORMAT, BIOSNOOP_QUEUED);
+        let expect = [
+            (0, Some(1_330_000), Kind::Write, 0, 4_096, 512 * 8),
+            (2_230_000, Some(600_000), Kind::Read, 0, 4_096, 512 * 16),
+        ];
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn bpftrace_tells_times_only() {
+        let (rows, found) = read(&FORMAT, BIOSNOOP_BT);
+        let expect = [
+            (0, Some(1_000_000), Kind::Read, 0, 0, 0),
+            (305_000_000, Some(0), Kind::Read, 1, 0, 0),
+        ];
+        assert_eq!(found, expect);
+        let carries = rows.about().carries;
+        assert_eq!((carries.direction, carries.offsets), (false, false));
+        assert_eq!(carries.sizes, Detail::Absent);
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The text of `blkparse` in its default format.
+//!
+//! A line is `major,minor cpu sequence seconds process action rwbs` and what belongs to the action:
+//! `sector + sectors [process]`, `sector / sector` of a cut, `sector + sectors <- (device) sector`
+//! of a remap, nothing but the process of a flush or plug. Source: blkparse's manual page and its
+//! output. Requests start when they are queued (Q) and end when they complete (C); what happens
+//! between (get, merge, insert, remap, plug) is passed over. The summary at the end is no event,
+//! but its count of skipped events is that of the lost.
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::pairs::{Event, Pairs, What};
+use super::rows::TOO_MANY_TARGETS;
+use super::text::{SECTOR_BYTES, lines, nanos, whole, words};
+use super::{Format, Request, TIMED, Targets};
+use crate::error::{Damage, TraceError};
+use crate::input::{Input, WrongLines};
+use crate::recording::{About, Carries, Requests};
+
+/// Recognised by its first event.
+pub(super) const FORMAT: Format = Format {
+    name: "blkparse text",
+    is: |head| {
+        let first = lines(head).find(|line| line.trim_ascii_start().first().is_some_and(is_digit));
+        first.is_some_and(|line| matches!(parse(line), Ok(Some(_))))
+    },
+    open: |input| {
+        Ok(Box::new(Text {
+            about: About {
+                name: input.name().into(),
+                format: FORMAT.name.into(),
+                host: String::new(),
+                carries: CARRIES,
+            },
+            input,
+            pairs: Pairs::default(),
+            targets: Targets::default(),
+            lost: 0,
+            wrong: WrongLines::default(),
+            is_done: false,
+            damage: None,
+            warnings: Vec::new(),
+        }))
+    },
+};
+
+/// Of blktrace, whether binary or printed.
+pub(super) const CARRIES: Carries = Carries {
+    resolution: Nanos(1),
+    ..TIMED
+};
+
+/// Lines of one call.
+const BATCH: usize = 4096;
+
+struct Text {
+    about: About,
+    input: Input,
+    pairs: Pairs,
+    targets: Targets,
+    lost: u64,
+    wrong: WrongLines,
+    is_done: bool,
+    damage: Option<Damage>,
+    warnings: Vec<String>,
+}
+
+/// An event before its device has a number.
+#[derive(Debug, PartialEq, Eq)]
+struct Line<'a> {
+    device: &'a [u8],
+    /// `None` for what is passed over.
+    event: Option<Event>,
+}
+
+fn is_digit(byte: &u8) -> bool {
+    byte.is_ascii_digit()
+}
+
+/// `Ok(None)` for a line that is no event: headings and the summary.
+fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
+    let mut words = words(line);
+    let Some(device) = words.next() else {
+        return Ok(None);
+    };
+    if !is_digit(&device[0]) {
+        return Ok(None);
+    }
+    let comma = device.iter().position(|byte| *byte == b',');
+    let (major, minor) = device.split_at(comma.ok_or("its first word is no device")?);
+    let is_device = whole(major).is_some() && whole(&minor[1..]).is_some();
+    let few = "it has too few words";
+    let (cpu, sequence) = (words.next().ok_or(few)?, words.next().ok_or(few)?);
+    let (time, process) = (words.next().ok_or(few)?, words.next().ok_or(few)?);
+    let at_ns = nanos(time, 1).ok_or("its fourth word is no time")?;
+    if !is_device || [cpu, sequence, process].iter().any(|w| whole(w).is_none()) {
+        return Err("its first words are not device, processor, number and process");
+    }
+    let action = words.next().ok_or(few)?;
+    let passed_over = Ok(Some(Line {
+        device,
+        event: None,
+    }));
+    let what = match action {
+        b"Q" => What::Queued,
+        b"D" => What::Issued,
+        b"C" => What::Completed,
+        b"X" => What::Split(0),
+        b"A" | b"B" | b"F" | b"G" | b"I" | b"M" | b"P" | b"R" | b"S" | b"T" | b"U" | b"UT"
+        | b"m" => return passed_over,
+        _ => return Err("its sixth word is no action that is known"),
+    };
+    let flags = words.next().ok_or(few)?;
+    let sector = words.next().and_then(whole);
+    let sectors = match (words.next(), words.next()) {
+        (Some(b"+"), Some(count)) => whole(count).ok_or("its length is no number")?,
+        (Some(b"/"), Some(second)) if action == b"X" => {
+            whole(second).ok_or("the place of its cut is no number")?
+        }
+        _ => 0,
+    };
+    let is_cut = what == What::Split(0);
+    let Some(kind) = kind(flags, is_cut || sectors > 0) else {
+        return passed_over;
+    };
+    let bytes = if is_cut {
+        0
+    } else {
+        sectors.saturating_mul(SECTOR_BYTES)
+    };
+    Ok(Some(Line {
+        device,
+        event: Some(Event {
+            at_ns,
+            what: if is_cut { What::Split(sectors) } else { what },
+            kind,
+            target: 0,
+            sector: sector.unwrap_or(0),
+            bytes: u32::try_from(bytes).map_err(|_| "its length is no number below 4 GiB")?,
+        }),
+    }))
+}
+
+/// What `rwbs` flags say a request does: `WS`, `RA`, `FWFS`, `D`. `None` for what moves no data and
+/// flushes nothing, and for what are no flags.
+pub(super) fn kind(flags: &[u8], has_data: bool) -> Option<Kind> {
+    if flags.is_empty() || flags.iter().any(|flag| !b"ADEFMNRSWZ".contains(flag)) {
+        return None;
+    }
+    let has = |flag: u8| flags.contains(&flag);
+    match has_data {
+        true if has(b'D') => Some(Kind::Discard),
+        true if has(b'W') => Some(Kind::Write),
+        true if has(b'R') => Some(Kind::Read),
+        false if has(b'F') => Some(Kind::Fsync),
+        _ => None,
+    }
+}
+
+impl Text {
+    /// Reads one line; `false` at the end.
+    fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        let Some((offset, line)) = self.input.line()? else {
+            return Ok(false);
+        };
+        let wrong = match parse(line) {
+            Ok(None) => {
+                self.lost = self.lost.max(skipped(line).unwrap_or(0));
+                return Ok(true);
+            }
+            Ok(Some(Line { event: None, .. })) => None,
+            Ok(Some(Line {
+                device,
+                event: Some(event),
+            })) => match self.targets.place(device) {
+                Some(target) => {
+                    self.pairs.push(&Event { target, ..event }, into);
+                    None
+                }
+                None => Some(TOO_MANY_TARGETS),
+            },
+            Err(what) => Some(what),
+        };
+        let Some(what) = wrong else {
+            self.wrong.right();
+            return Ok(true);
+        };
+        if let Some(what) = self.wrong.wrong(offset, what, line) {
+            self.damage = Some(self.input.damage(offset, what));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, into: &mut Vec<Request>) -> Result<(), TraceError> {
+        self.is_done = true;
+        self.warnings.extend(self.pairs.finish(into));
+        let nothing = self.pairs.origin_ns().is_none();
+        let told = self.wrong.finish(&self.about.name, nothing)?;
+        self.warnings.extend(told);
+        Ok(())
+    }
+}
+
+/// The count in `Skips: N forward (COUNT - percent)` of the summary.
+fn skipped(line: &[u8]) -> Option<u64> {
+    let rest = line.trim_ascii_start().strip_prefix(b"Skips:")?;
+    let count = rest.split(|byte| *byte == b'(').nth(1)?;
+    let digits: Vec<u8> = words(count)
+        .next()?
+        .iter()
+        .copied()
+        .filter(|byte| *byte != b',')
+        .collect();
+    whole(&digits)
+}
+
+impl Requests for Text {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn origin_unix_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        if self.is_done {
+            return Ok(false);
+        }
+        for _ in 0..BATCH {
+            if !self.step(into)? {
+                self.finish(into)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn targets(&self) -> &[String] {
+        self.targets.names()
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{BLKPARSE, read};
+    use super::*;
+
+    #[test]
+    fn events_of_all_forms_become_requests() {
+        let (text, found) = read(&FORMAT, BLKPARSE);
+        let expect = [
+            (0, Some(7_000), Kind::Write, 0, 4_096, 512 * 763_360_912),
+            (1_000, Some(6_000), Kind::Write, 0, 4_096, 512 * 763_360_920),
+            (2_000, Some(9_000), Kind::Fsync, 0, 0, 0),
+            (3_000, Some(97_000), Kind::Discard, 1, 1 << 20, 0),
+            (4_000, None, Kind::Read, 1, 4_096, 512 * 8),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(text.targets(), ["259,0", "8,16"]);
+        assert_eq!(text.lost(), 4_162);
+        let odd = text.warnings().join("; ");
+        for part in ["1 requests have no end", "1 lines were not understood"] {
+            assert!(odd.contains(part), "{part}: {odd}");
+        }
+    }
+
+    #[test]
+    fn flags_say_what_is_done() {
+        let cases = [
+            ("WS", true, Some(Kind::Write)),
+            ("RA", true, Some(Kind::Read)),
+            ("FWFS", true, Some(Kind::Write)),
+            ("FWFS", false, Some(Kind::Fsync)),
+            ("FN", false, Some(Kind::Fsync)),
+            ("DS", true, Some(Kind::Discard)),
+            ("N", false, None),
+            ("[kworker]", true, None),
+        ];
+        for (flags, has_data, expect) in cases {
+            assert_eq!(kind(flags.as_bytes(), has_data), expect, "{flags}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! I/O logs of fio, versions 2 and 3 (`write_iolog`).
+//!
+//! After `fio version N iolog` a line is `file action [offset length]`, in version 3 with a time in
+//! front. Source: fio's manual; that the time is in microseconds was seen with fio 3.33, which
+//! writes and reads it so. Version 2 has no times but `file wait microseconds`, and fio itself
+//! writes none: such a log tells what was asked for, not when.
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::rows::{Parse, Row, RowFormat, Rows};
+use super::text::{first_line, lines, whole, whole_u32, words};
+use super::{Format, UNTIMED};
+use crate::error::TraceError;
+use crate::input::Input;
+use crate::recording::{Carries, Detail, Requests, Scope};
+
+/// Recognised by its first line.
+pub(super) const FORMAT: Format = Format {
+    name: "fio I/O log",
+    is: |head| version(head).is_some(),
+    open,
+};
+
+const MICROS: u64 = 1_000;
+const VERSION_2: &[u8] = b"fio version 2 iolog";
+const VERSION_3: &[u8] = b"fio version 3 iolog";
+
+fn version(head: &[u8]) -> Option<u8> {
+    match first_line(head)?.trim_ascii() {
+        VERSION_2 => Some(2),
+        VERSION_3 => Some(3),
+        _ => None,
+    }
+}
+
+fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
+    let has_times = version(input.head()) == Some(3);
+    let is_wait = |line: &[u8]| words(line).nth(1) == Some(b"wait");
+    let waits = !has_times && lines(input.head()).any(is_wait);
+    let format = RowFormat {
+        name: if has_times {
+            "fio I/O log, version 3"
+        } else {
+            "fio I/O log, version 2"
+        },
+        carries: Carries {
+            arrivals: if has_times || waits {
+                Detail::Each
+            } else {
+                Detail::Absent
+            },
+            resolution: Nanos(MICROS),
+            scope: Scope::File,
+            ..UNTIMED
+        },
+        zero_unix_ns: None,
+    };
+    let log = Log {
+        has_times,
+        waited_ns: 0,
+    };
+    Rows::open(input, format, log)
+}
+
+struct Log {
+    has_times: bool,
+    /// Of version 2: the waits so far, which follow each other.
+    waited_ns: u64,
+}
+
+impl Parse for Log {
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str> {
+        let mut words = words(line);
+        let Some(first) = words.next() else {
+            return Ok(None);
+        };
+        if first == b"fio" && matches!(line.trim_ascii(), VERSION_2 | VERSION_3) {
+            return Ok(None);
+        }
+        let micros = |text| whole(text).and_then(|us| us.checked_mul(MICROS));
+        let few = "it has too few words";
+        let (time, target) = if self.has_times {
+            (Some(first), words.next().ok_or(few)?)
+        } else {
+            (None, first)
+        };
+        let at_ns = match time {
+            Some(time) => micros(time).ok_or("its time is no number of microseconds")?,
+            None => self.waited_ns,
+        };
+        let kind = match words.next().ok_or(few)? {
+            b"read" => Kind::Read,
+            b"write" => Kind::Write,
+            b"trim" => Kind::Discard,
+            b"sync" => Kind::Fsync,
+            b"datasync" => Kind::Fdatasync,
+            b"add" | b"open" | b"close" => return Ok(None),
+            b"wait" if !self.has_times => {
+                let wait_ns = words.next().and_then(micros);
+                let wait_ns = wait_ns.ok_or("its wait is no number of microseconds")?;
+                self.waited_ns = self.waited_ns.saturating_add(wait_ns);
+                return Ok(None);
+            }
+            _ => return Err("its action is none that is known"),
+        };
+        let moves = matches!(kind, Kind::Read | Kind::Write | Kind::Discard);
+        let (offset, bytes) = match (words.next(), words.next()) {
+            (Some(offset), Some(length)) => (
+                whole(offset).ok_or("its offset is no number")?,
+                whole_u32(length).ok_or("its length is no number below 4 GiB")?,
+            ),
+            _ if moves => return Err(few),
+            _ => (0, 0),
+        };
+        Ok(Some(Row {
+            at_ns,
+            took: None,
+            kind,
+            target,
+            bytes: if moves { bytes } else { 0 },
+            offset: if moves { offset } else { 0 },
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{IOLOG_2, IOLOG_3, read};
+    use super::*;
+
+    #[test]
+    fn version_3_has_microseconds_in_front() {
+        let (rows, found) = read(&FORMAT, IOLOG_3);
+        let expect = [
+            (0, None, Kind::Read, 0, 4_096, 8_192),
+            (250_000, None, Kind::Write, 0, 8_192, 0),
+            (251_000, None, Kind::Discard, 0, 4_096, 0),
+            (300_000, None, Kind::Fsync, 0, 0, 0),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(rows.about().format, "fio I/O log, version 3");
+        assert_eq!(rows.about().carries.arrivals, Detail::Each);
+    }
+
+    #[test]
+    fn version_2_has_times_only_if_it_has_waits() {
+        let (rows, found) = read(&FORMAT, IOLOG_2);
+        let expect = [
+            (0, None, Kind::Read, 0, 4_096, 8_192),
+            (1_500_000, None, Kind::Write, 0, 8_192, 0),
+            (1_500_000, None, Kind::Fdatasync, 0, 0, 0),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(rows.about().carries.arrivals, Detail::Each);
+        let (rows, _) = read(&FORMAT, b"fio version 2 iolog\n/f add\n/f read 0 4096\n");
+        assert_eq!(rows.about().carries.arrivals, Detail::Absent);
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests in the order of their starts, whatever the order of the recording.
+//!
+//! A recording that says it is in that order is only watched, and costs a comparison each; of
+//! another, 65,536 requests are held back and the earliest goes first. What is out of order by
+//! more than that is given the start of the one before it, and counted.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use plimsoll_core::units::Nanos;
+
+use super::Request;
+use crate::error::{Damage, TraceError};
+use crate::recording::{About, Order, Requests};
+
+/// Requests that are held back: more than any device has in flight.
+const HELD_MAX: usize = 1 << 16;
+/// Requests of one call from those that are held.
+const BATCH: usize = 4096;
+
+/// A recording in the order of its requests' starts.
+pub struct Sorted<R> {
+    inner: R,
+    about: About,
+    held: BinaryHeap<Reverse<Held>>,
+    /// What was read last, not yet held.
+    fresh: Vec<Request>,
+    has_more: bool,
+    is_ordered: bool,
+    read: u64,
+    last: Nanos,
+    late: u64,
+    warnings: Vec<String>,
+}
+
+/// A request by its start, and by its place among those of the same start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    number: u64,
+    request: Request,
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |held: &Held| (held.request.at, held.number);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<R: Requests> Sorted<R> {
+    /// Puts a recording in order.
+    pub fn new(inner: R) -> Sorted<R> {
+        let mut about = inner.about().clone();
+        let is_ordered = about.carries.order == Order::Started;
+        about.carries.order = Order::Started;
+        Sorted {
+            inner,
+            about,
+            held: BinaryHeap::new(),
+            fresh: Vec::new(),
+            has_more: true,
+            is_ordered,
+            read: 0,
+            last: Nanos(0),
+            late: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Requests that were still out of order, so far.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    fn settle(&mut self, fresh: &mut [Request]) {
+        for request in fresh {
+            if request.at < self.last {
+                self.late += 1;
+                request.at = self.last;
+            }
+            self.last = request.at;
+        }
+    }
+
+    fn read_held(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        while self.has_more && self.held.len() < HELD_MAX {
+            self.has_more = self.inner.read(&mut self.fresh)?;
+            for request in self.fresh.drain(..) {
+                self.held.push(Reverse(Held {
+                    number: self.read,
+                    request,
+                }));
+                self.read += 1;
+            }
+        }
+        for _ in 0..BATCH {
+            match self.held.pop() {
+                Some(Reverse(held)) => into.push(held.request),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<R: Requests> Requests for Sorted<R> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn origin_unix_ns(&self) -> Option<u64> {
+        self.inner.origin_unix_ns()
+    }
+
+    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        let known = into.len();
+        let more = if self.is_ordered {
+            self.inner.read(into)?
+        } else {
+            self.read_held(into)?
+        };
+        self.settle(&mut into[known..]);
+        if !more {
+            self.warnings = self.inner.warnings().to_vec();
+            if self.late > 0 {
+                self.warnings.push(format!(
+                    "{} requests were out of order and count as of the instant of the one before",
+                    self.late
+                ));
+            }
+        }
+        Ok(more)
+    }
+
+    fn targets(&self) -> &[String] {
+        self.inner.targets()
+    }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
+    }
+
+    fn damage(&self) -> Option<&Damage> {
+        self.inner.damage()
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+impl<R> std::fmt::Debug for Sorted<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sorted")
+            .field("about", &self.about)
+            .field("held", &self.held.len())
+            .field("late", &self.late)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Requests for Box<dyn Requests> {
+    fn about(&self) -> &About {
+        (**self).about()
+    }
+
+    fn origin_unix_ns(&self) -> Option<u64> {
+        (**self).origin_unix_ns()
+    }
+
+    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        (**self).read(into)
+    }
+
+    fn targets(&self) -> &[String] {
+        (**self).targets()
+    }
+
+    fn lost(&self) -> u64 {
+        (**self).lost()
+    }
+
+    fn damage(&self) -> Option<&Damage> {
+        (**self).damage()
+    }
+
+    fn warnings(&self) -> &[String] {
+        (**self).warnings()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read;
+    use super::*;
+    use crate::input::Input;
+
+    /// The starts in microseconds of an MSR trace with these times, sorted; and how many were late.
+    fn starts(times_us: impl Iterator<Item = u64>) -> (Vec<u64>, u64, Vec<String>) {
+        let row = |us: u64| format!("{},h,0,Read,0,512,1\n", 128_166_385_000_000_000 + us * 10);
+        let text: String = times_us.map(row).collect();
+        let input = Input::new("f".into(), Box::new(std::io::Cursor::new(text))).unwrap();
+        let mut sorted = Sorted::new(read(input).unwrap());
+        assert_eq!(sorted.about().carries.order, Order::Started);
+        let mut found = Vec::new();
+        while sorted.read(&mut found).unwrap() {}
+        let starts = found.iter().map(|request| request.at.0 / 1_000);
+        (starts.collect(), sorted.late(), sorted.warnings().to_vec())
+    }
+
+    #[test]
+    fn neighbours_are_put_in_order() {
+        let (found, late, warnings) = starts([5, 3, 4, 0, 9, 7].into_iter());
+        assert_eq!(found, [0, 3, 4, 5, 7, 9]);
+        assert_eq!((late, warnings.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_too_late_is_counted_and_the_order_holds() {
+        let count = 3 * HELD_MAX as u64;
+        let (found, late, warnings) = starts((1_000..1_000 + count).chain([1_500]));
+        assert_eq!(found.len() as u64, count + 1);
+        assert!(found.is_sorted());
+        assert_eq!(late, 1);
+        assert!(
+            warnings[0].starts_with("1 requests were out of order"),
+            "{warnings:?}"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces in the form of the Storage Performance Council: `Financial` and `WebSearch`, from UMass.
+//!
+//! Five columns, then perhaps more: application storage unit, block of 512 bytes, size in bytes,
+//! `R` or `W` in either case, time in seconds from the start. Source: the trace file format
+//! specification of the council, revision 1.0.1. There are no response times.
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::rows::{Row, RowFormat, Rows};
+use super::text::{nanos, sectors, whole, whole_u32};
+use super::{Format, UNTIMED, first_row_is};
+use crate::recording::{Carries, Scope};
+
+/// Recognised by the direction in its fourth column and a time in its fifth.
+pub(super) const FORMAT: Format = Format {
+    name: "SPC trace (UMass)",
+    is: |head| first_row_is(head, parse),
+    open: |input| Rows::open(input, ROWS, parse),
+};
+
+const ROWS: RowFormat = RowFormat {
+    name: FORMAT.name,
+    carries: Carries {
+        resolution: Nanos(1_000),
+        scope: Scope::Host,
+        ..UNTIMED
+    },
+    zero_unix_ns: None,
+};
+
+fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let mut columns = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let mut next = || columns.next().ok_or("it has fewer than five columns");
+    let (unit, block, size, way, time) = (next()?, next()?, next()?, next()?, next()?);
+    let kind = match way {
+        b"R" | b"r" => Kind::Read,
+        b"W" | b"w" => Kind::Write,
+        _ => return Err("its fourth column is neither R nor W"),
+    };
+    whole(unit).ok_or("its first column is no number of a storage unit")?;
+    Ok(Some(Row {
+        at_ns: nanos(time, 1).ok_or("its time is no number of seconds")?,
+        took: None,
+        kind,
+        target: unit,
+        bytes: whole_u32(size).ok_or("its size is no number below 4 GiB")?,
+        offset: sectors(block).ok_or("its block is no number")?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{SPC, read};
+    use super::*;
+
+    #[test]
+    fn directions_come_in_either_case_and_columns_may_follow() {
+        let (rows, found) = read(&FORMAT, SPC);
+        let expect = [
+            (0, None, Kind::Write, 0, 8_192, 512 * 20_941_264),
+            (3_041_000, None, Kind::Read, 1, 512, 0),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(rows.targets(), ["0", "1"]);
+    }
+}

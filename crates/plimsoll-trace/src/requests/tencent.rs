@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The traces of Tencent's cloud block storage as SNIA publishes them.
+//!
+//! Five columns without a header: time in whole seconds since 1970, offset and size in sectors of
+//! 512 bytes, 0 for a read or 1 for a write, volume. Source: the page of the traces at SNIA IOTTA.
+//! How requests arrive inside a second cannot be told from it.
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::rows::{Row, RowFormat, Rows};
+use super::text::{columns, sectors, sectors_u32, whole};
+use super::{Format, UNTIMED, first_row_is};
+use crate::recording::{Carries, Scope};
+
+/// Recognised by five columns of numbers, the fourth being 0 or 1.
+pub(super) const FORMAT: Format = Format {
+    name: "Tencent block storage CSV",
+    is: |head| first_row_is(head, parse),
+    open: |input| Rows::open(input, ROWS, parse),
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+const ROWS: RowFormat = RowFormat {
+    name: FORMAT.name,
+    carries: Carries {
+        resolution: Nanos(SECOND),
+        scope: Scope::Array,
+        ..UNTIMED
+    },
+    zero_unix_ns: Some(0),
+};
+
+fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let [time, offset, size, way, volume] = columns(line, b',').ok_or("it has not five columns")?;
+    let kind = match way {
+        b"0" => Kind::Read,
+        b"1" => Kind::Write,
+        b"IOType" => return Ok(None),
+        _ => return Err("its fourth column is neither 0 nor 1"),
+    };
+    let at_ns = whole(time).and_then(|s| s.checked_mul(SECOND));
+    Ok(Some(Row {
+        at_ns: at_ns.ok_or("its time is no number of seconds")?,
+        took: None,
+        kind,
+        target: volume,
+        bytes: sectors_u32(size).ok_or("its size is no number of sectors below 4 GiB")?,
+        offset: sectors(offset).ok_or("its offset is no number of sectors")?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{TENCENT, read};
+    use super::*;
+
+    #[test]
+    fn sectors_become_bytes_and_the_second_is_the_finest_time() {
+        let (rows, found) = read(&FORMAT, TENCENT);
+        let expect = [
+            (0, None, Kind::Write, 0, 24_576, 512 * 12_910_952),
+            (0, None, Kind::Read, 1, 4_096, 512 * 6_735_176),
+            (1_000_000_000, None, Kind::Write, 0, 4_096, 0),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(rows.targets(), ["1063", "1064"]);
+        assert_eq!(rows.about().carries.resolution, Nanos(SECOND));
+    }
+}

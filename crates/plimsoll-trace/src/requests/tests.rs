@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All formats together: each is recognised as itself only, and none breaks on damaged bytes.
+
+use std::io::Cursor;
+
+use plimsoll_core::rng::{Rng, Seed};
+
+use super::*;
+
+#[test]
+fn every_fixture_is_of_exactly_its_own_format() {
+    for (name, bytes) in fixtures::all() {
+        let is = |format: &&Format| (format.is)(&bytes);
+        let found: Vec<_> = FORMATS
+            .iter()
+            .filter(is)
+            .map(|format| format.name)
+            .collect();
+        assert_eq!(found, [name]);
+    }
+}
+
+#[test]
+fn every_format_has_a_fixture_and_nothing_is_of_no_format() {
+    let fixtures = fixtures::all();
+    for format in FORMATS {
+        assert!(
+            fixtures.iter().any(|(name, _)| *name == format.name),
+            "{}",
+            format.name
+        );
+    }
+    for bytes in [
+        "",
+        "\n\n\n",
+        "hello, world\n",
+        "1 2 3\n",
+        "{\"sysstat\": {}}",
+        "a,b,c,d,e\n",
+    ] {
+        let input = Input::new("f".into(), Box::new(bytes.as_bytes())).unwrap();
+        assert!(format(&input).is_none(), "{bytes:?}");
+    }
+}
+
+/// Reads to the end and holds what comes out against what can be in so many bytes.
+fn read_all(format: &Format, bytes: &[u8]) {
+    let input = Input::new("f".into(), Box::new(Cursor::new(bytes.to_vec()))).unwrap();
+    let Ok(mut reader) = (format.open)(input) else {
+        return;
+    };
+    let mut found = Vec::new();
+    // No format has a request in less than eight bytes, and every call reads some thousands.
+    let calls_max = 2 + bytes.len() / 4096;
+    for _ in 0..=calls_max {
+        match reader.read(&mut found) {
+            Ok(true) => {}
+            Ok(false) => {
+                assert!(found.len() <= bytes.len() / 8 + 1, "{}", format.name);
+                let targets = reader.targets().len();
+                assert!(found.iter().all(|r| usize::from(r.target) < targets));
+                return;
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains('f') && text.contains("byte"), "{text}");
+                return;
+            }
+        }
+    }
+    panic!("{} does not end", format.name);
+}
+
+/// Changes, cuts, doubles or drops a stretch of bytes.
+pub(crate) fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
+    for _ in 0..=rng.below(4) {
+        if bytes.is_empty() {
+            return;
+        }
+        let length = bytes.len() as u64;
+        let place = |rng: &mut Rng| usize::try_from(rng.below(length)).unwrap();
+        let (from, to) = (place(rng), place(rng));
+        let (from, to) = (from.min(to), from.max(to));
+        match rng.below(6) {
+            0 => bytes[from] = (rng.next_u64() & 0xff) as u8,
+            1 => bytes[from] ^= 1 << rng.below(8),
+            2 => bytes.truncate(to),
+            3 => drop(bytes.drain(from..to.min(from + 64))),
+            4 => {
+                let part = bytes[from..to.min(from + 64)].to_vec();
+                bytes.splice(from..from, part);
+            }
+            _ => {
+                let odd: [&[u8]; 6] = [b"9999999999999999999", b",", b" ", b"\n", b"-", &[0xff; 8]];
+                let part = odd[usize::try_from(rng.below(6)).unwrap()];
+                bytes.splice(from..from, part.iter().copied());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_mutated_fixture_breaks_a_reader() {
+    let mut rng = Rng::new(Seed(20_261_121));
+    let fixtures = fixtures::all();
+    let rounds = 20_000 / fixtures.len() + 1;
+    for (name, bytes) in &fixtures {
+        let own = FORMATS.iter().find(|format| format.name == *name).unwrap();
+        for round in 0..rounds {
+            let mut bytes = bytes.clone();
+            mutate(&mut bytes, &mut rng);
+            read_all(own, &bytes);
+            // Any reader may get any bytes: a format is recognised by its head only.
+            read_all(&FORMATS[round % FORMATS.len()], &bytes);
+        }
+    }
+}
