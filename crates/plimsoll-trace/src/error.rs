@@ -66,6 +66,15 @@ pub enum TraceError {
         /// What was asked for.
         path: String,
     },
+    /// Nothing has this name.
+    #[error(
+        "find a recording at {path}: there is no such file, no PCP archive {path}.meta and no \
+         {path}.blktrace.0"
+    )]
+    NoRecording {
+        /// What was asked for.
+        path: String,
+    },
     /// The metadata is there but no volume with data.
     #[error("open the PCP archive {base}: there is no data volume {base}.0")]
     NoVolume {
@@ -94,7 +103,7 @@ pub enum TraceError {
     /// No format is recognised.
     #[error(
         "read {file}: it is no recording of a kind that is known here, or its beginning is \
-         damaged; recordings of requests may be: {}",
+         damaged; known are {}",
         formats.join(", ")
     )]
     Unknown {

@@ -10,6 +10,8 @@ use crate::error::{Damage, TraceError};
 
 /// Bytes that are read at once, and the longest line of most formats.
 const PIECE_BYTES: usize = 256 << 10;
+/// The longest line of formats with a column for every counter of every disk.
+const WIDE_BYTES: usize = 64 << 20;
 /// Bytes by which a format is recognised, at most.
 pub(crate) const HEAD_BYTES: usize = 8 << 10;
 /// Lines in a row that are not understood before the rest of a file is given up.
@@ -66,13 +68,13 @@ impl Input {
             name,
             path: None,
             source,
-            piece: vec![0; PIECE_BYTES],
+            piece: vec![0; HEAD_BYTES],
             from: 0,
             to: 0,
             offset: 0,
             at_end: false,
         };
-        input.fill(HEAD_BYTES)?;
+        input.read_until(HEAD_BYTES)?;
         Ok(input)
     }
 
@@ -122,7 +124,15 @@ impl Input {
     /// Takes the next line without its end and tells its offset; `None` at the end of the file. A
     /// line longer than 256 KiB comes in pieces of that length.
     pub(crate) fn line(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
-        let longest = PIECE_BYTES;
+        self.line_of(PIECE_BYTES)
+    }
+
+    /// As [`Input::line`], for lines of up to 64 MiB.
+    pub(crate) fn wide_line(&mut self) -> Result<Option<(u64, &[u8])>, TraceError> {
+        self.line_of(WIDE_BYTES)
+    }
+
+    fn line_of(&mut self, longest: usize) -> Result<Option<(u64, &[u8])>, TraceError> {
         let mut searched = 0;
         let taken = loop {
             let held = &self.piece[self.from..self.to];
@@ -159,6 +169,15 @@ impl Input {
         self.piece.copy_within(self.from..self.to, 0);
         self.to -= self.from;
         self.from = 0;
+        if self.piece.len() < PIECE_BYTES {
+            // Only who reads on behind the head needs so much.
+            self.piece.resize(PIECE_BYTES, 0);
+        }
+        self.read_until(wanted)
+    }
+
+    /// Reads until `wanted` bytes are held, which there is room for, or the file ends.
+    fn read_until(&mut self, wanted: usize) -> Result<(), TraceError> {
         while self.to < wanted {
             match self.source.read(&mut self.piece[self.to..]) {
                 Ok(0) => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings in, fitted models out.
 //!
-//! A recording is of counters ([`Counters`]; a [`pcp::Archive`]) or of requests ([`Requests`]), and
-//! declares what it carries. One disk of counters is read as a [`DiskSeries`], and [`fit`] makes a
+//! A recording ([`open`]) is of counters ([`Counters`]; a [`pcp::Archive`] or what programs print) or
+//! of requests ([`Requests`]), and declares what it carries. One disk of counters is read as a [`DiskSeries`], and [`fit`] makes a
 //! model and a profile of that series. [`fidelity`] holds a submitted load against the recorded
 //! one. Every byte of a recording is foreign: no length in it is trusted,
 //! nothing in it can make this crate panic or loop, and what is readable before damage is kept.
@@ -13,6 +13,7 @@
 mod binned;
 mod bursts;
 mod cells;
+pub mod counters;
 mod error;
 mod fidelity;
 mod fit;
@@ -31,6 +32,6 @@ pub use fidelity::fidelity;
 pub use fit::{FitOptions, Fitted, fit};
 pub use input::Input;
 pub use recorded::{Device, Survey, fit_requests, survey};
-pub use recording::{About, Carries, Counters, Detail, Order, Recording, Requests, Scope};
+pub use recording::{About, Carries, Counters, Detail, Order, Recording, Requests, Scope, open};
 pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
 pub use window::{Times, Window};

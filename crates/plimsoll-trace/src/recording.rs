@@ -6,11 +6,15 @@
 //! its source does not carry.
 
 use std::fmt;
+use std::path::Path;
 
 use plimsoll_core::units::Nanos;
 
+use crate::counters::{self, CounterFile};
 use crate::error::{Damage, TraceError};
-use crate::requests::Request;
+use crate::input::Input;
+use crate::pcp::Archive;
+use crate::requests::{self, Request};
 use crate::series::DiskSeries;
 use crate::window::{Times, Window};
 
@@ -164,6 +168,39 @@ pub enum Recording {
     Requests(Box<dyn Requests>),
 }
 
+/// Opens a recording of any kind: a PCP archive by its base name or any of its files, one of
+/// blktrace by its base name or any of its files, any other by its file, whose content decides.
+///
+/// # Errors
+/// When there is nothing of that name, it cannot be read, or it is of no known kind; the message
+/// lists the kinds.
+pub fn open(path: &Path) -> Result<Recording, TraceError> {
+    if path.is_file() {
+        let input = Input::open(path)?;
+        if requests::is_one(&input) {
+            return requests::read(input).map(Recording::Requests);
+        }
+        if counters::is_one(&input) {
+            return Ok(Recording::Counters(Box::new(CounterFile::open(path)?)));
+        }
+    } else if requests::has_files(path) {
+        return requests::open(path).map(Recording::Requests);
+    }
+    let archive = Archive::open(path).map_err(|error| match error {
+        TraceError::NoArchive { .. } if path.is_file() => TraceError::Unknown {
+            file: path.display().to_string(),
+            formats: ["PCP archive"]
+                .into_iter()
+                .chain(counters::names())
+                .chain(requests::names())
+                .collect(),
+        },
+        TraceError::NoArchive { path } => TraceError::NoRecording { path },
+        other => other,
+    })?;
+    Ok(Recording::Counters(Box::new(archive)))
+}
+
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, about) = match self {
@@ -171,5 +208,36 @@ impl fmt::Debug for Recording {
             Recording::Requests(requests) => ("Requests", requests.about()),
         };
         f.debug_tuple(kind).field(about).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_decides_and_what_is_nothing_is_said_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("any.name");
+        let opened = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            open(&path).map_err(|error| error.to_string())
+        };
+        let requests = opened(b"1538323199,8,48,1,1063\n");
+        assert!(
+            matches!(requests, Ok(Recording::Requests(_))),
+            "{requests:?}"
+        );
+        let counters = opened(b"1795220132\n8 0 sda 1 0 1 1 1 0 1 1 0 1 1\n");
+        assert!(
+            matches!(counters, Ok(Recording::Counters(_))),
+            "{counters:?}"
+        );
+        let error = opened(b"hello\n").unwrap_err();
+        for part in ["any.name", "PCP archive", "blktrace", "iostat", "sadf"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        let error = open(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(error.starts_with("find a recording at"), "{error}");
     }
 }

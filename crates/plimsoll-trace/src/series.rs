@@ -19,6 +19,14 @@ pub enum DiskMetric {
     ReadBytes,
     /// Bytes written, a counter.
     WriteBytes,
+    /// Operations of all kinds, a counter; some sources tell nothing finer.
+    Ops,
+    /// Discards, a counter.
+    Discards,
+    /// Bytes discarded, a counter.
+    DiscardBytes,
+    /// Flushes, a counter.
+    Flushes,
     /// Seconds with something in flight, a counter; its rate is the utilisation.
     Active,
     /// Seconds with nothing in flight, a counter (Windows).
@@ -39,11 +47,15 @@ pub enum DiskMetric {
 
 impl DiskMetric {
     /// All of them.
-    pub const ALL: [DiskMetric; 12] = [
+    pub const ALL: [DiskMetric; 16] = [
         DiskMetric::Reads,
         DiskMetric::Writes,
         DiskMetric::ReadBytes,
         DiskMetric::WriteBytes,
+        DiskMetric::Ops,
+        DiskMetric::Discards,
+        DiskMetric::DiscardBytes,
+        DiskMetric::Flushes,
         DiskMetric::Active,
         DiskMetric::Idle,
         DiskMetric::QueueLength,
@@ -62,6 +74,10 @@ impl DiskMetric {
             DiskMetric::Writes => "disk.dev.write",
             DiskMetric::ReadBytes => "disk.dev.read_bytes",
             DiskMetric::WriteBytes => "disk.dev.write_bytes",
+            DiskMetric::Ops => "disk.dev.total",
+            DiskMetric::Discards => "disk.dev.discard",
+            DiskMetric::DiscardBytes => "disk.dev.discard_bytes",
+            DiskMetric::Flushes => "disk.dev.flush",
             DiskMetric::Active => "disk.dev.avactive",
             DiskMetric::Idle => "disk.dev.idle",
             DiskMetric::QueueLength => "disk.dev.queue_len",
@@ -71,6 +87,29 @@ impl DiskMetric {
             DiskMetric::WriteTime => "disk.dev.write_rawactive",
             DiskMetric::TotalTime => "disk.dev.total_rawactive",
         }
+    }
+
+    /// Whether it is a number of bytes.
+    #[must_use]
+    pub fn is_bytes(self) -> bool {
+        matches!(
+            self,
+            DiskMetric::ReadBytes | DiskMetric::WriteBytes | DiskMetric::DiscardBytes
+        )
+    }
+
+    /// Whether it is a number of seconds; what is neither bytes nor seconds is operations.
+    #[must_use]
+    pub fn is_seconds(self) -> bool {
+        matches!(
+            self,
+            DiskMetric::Active
+                | DiskMetric::Idle
+                | DiskMetric::QueueTime
+                | DiskMetric::ReadTime
+                | DiskMetric::WriteTime
+                | DiskMetric::TotalTime
+        )
     }
 
     /// Whether it is a counter; else it is seen at instants.

@@ -248,13 +248,12 @@ impl Part {
 impl Slot {
     fn of(metric: DiskMetric, description: Description) -> Result<Slot, String> {
         let units = description.units;
-        let factor = match metric {
-            DiskMetric::ReadBytes | DiskMetric::WriteBytes => units.bytes(),
-            DiskMetric::Reads
-            | DiskMetric::Writes
-            | DiskMetric::QueueLength
-            | DiskMetric::InFlight => units.events(),
-            _ => units.seconds(),
+        let factor = if metric.is_bytes() {
+            units.bytes()
+        } else if metric.is_seconds() {
+            units.seconds()
+        } else {
+            units.events()
         };
         let name = metric.pcp_name();
         let Some(factor) = factor else {

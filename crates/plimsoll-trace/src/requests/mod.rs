@@ -135,6 +135,16 @@ pub fn read(input: Input) -> Result<Box<dyn Requests>, TraceError> {
     }
 }
 
+/// Whether a file is a recording of requests, by its first bytes.
+pub(crate) fn is_one(input: &Input) -> bool {
+    format(input).is_some()
+}
+
+/// Whether a name is that of a recording in several files.
+pub(crate) fn has_files(base: &Path) -> bool {
+    !blktrace::files_of(base).is_empty()
+}
+
 /// What the formats are called.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FORMATS.iter().map(|format| format.name)
@@ -199,3 +209,5 @@ impl Targets {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::mutate;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `/proc/diskstats`, printed again and again with the time in between.
+//!
+//! Source: the kernel's `Documentation/admin-guide/iostats.rst`. A line is major, minor, name and 11
+//! numbers, 15 from Linux 4.18 and 17 from 5.5 (discards, flushes). Sectors have 512 bytes whatever
+//! the disk; milliseconds are counted in 32 bits and wrap. The time stands on a line of its own
+//! before the disks, as `date` prints it in any form, or in front of every line.
+
+use plimsoll_core::units::Nanos;
+
+use super::{Event, Format, Found, Give, Told, What};
+use crate::error::TraceError;
+use crate::input::Input;
+use crate::recording::Scope;
+use crate::requests::text::{lines, whole, words};
+use crate::series::DiskMetric;
+
+/// Recognised by a line of a disk among the first.
+pub(super) const FORMAT: Format = Format {
+    name: "/proc/diskstats series",
+    resolution: Nanos(1),
+    scope: Scope::Device,
+    is: |head| lines(head).take(4).any(|line| row(line).is_some()),
+    scan,
+};
+
+/// Device, its name and the eleven numbers that every kernel prints.
+const WORDS_MIN: usize = 14;
+const NUMBERS_MAX: usize = 17;
+
+/// What a number behind the name is: its place, the figure, base units of one.
+const FIGURES: [(usize, DiskMetric, f64); 12] = [
+    (0, DiskMetric::Reads, 1.0),
+    (2, DiskMetric::ReadBytes, 512.0),
+    (3, DiskMetric::ReadTime, 0.001),
+    (4, DiskMetric::Writes, 1.0),
+    (6, DiskMetric::WriteBytes, 512.0),
+    (7, DiskMetric::WriteTime, 0.001),
+    (8, DiskMetric::InFlight, 1.0),
+    (9, DiskMetric::Active, 0.001),
+    (10, DiskMetric::QueueTime, 0.001),
+    (11, DiskMetric::Discards, 1.0),
+    (13, DiskMetric::DiscardBytes, 512.0),
+    (15, DiskMetric::Flushes, 1.0),
+];
+
+/// A disk's name and numbers; of a line with the time in front that, too.
+struct Row<'a> {
+    time: Option<&'a [u8]>,
+    disk: &'a [u8],
+    numbers: [u64; NUMBERS_MAX],
+    count: usize,
+}
+
+fn row(line: &[u8]) -> Option<Row<'_>> {
+    let count = words(line).count();
+    if !(WORDS_MIN..=WORDS_MIN + 8).contains(&count) {
+        return None;
+    }
+    // The name is the third word that does not belong to the time.
+    for skipped in 0..=2 {
+        let mut rest = words(line).skip(skipped);
+        let (major, minor, disk) = (rest.next()?, rest.next()?, rest.next()?);
+        let is_device = |word| whole(word).is_some_and(|number| number < 1 << 20);
+        if !is_device(major) || !is_device(minor) || whole(disk).is_some() {
+            continue;
+        }
+        let time = (skipped > 0).then(|| {
+            let end = major.as_ptr() as usize - line.as_ptr() as usize;
+            &line[..end]
+        });
+        let mut numbers = [0; NUMBERS_MAX];
+        let mut count = 0;
+        for word in rest {
+            *numbers.get_mut(count)? = whole(word)?;
+            count += 1;
+        }
+        return (count + 3 >= WORDS_MIN).then_some(Row {
+            time,
+            disk,
+            numbers,
+            count,
+        });
+    }
+    None
+}
+
+fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
+    let mut now = None;
+    let mut values = Vec::new();
+    while let Some((offset, line)) = input.line()? {
+        let what = match row(line) {
+            Some(row) => {
+                let at = row.time.map_or(now, |time| told.instant(time));
+                match at {
+                    Some(at_unix_ns) => {
+                        figures(&row, &mut values);
+                        give(Event::Row(Found {
+                            disk: row.disk,
+                            at_unix_ns,
+                            what: What::Totals,
+                            values: &values,
+                        }));
+                        None
+                    }
+                    None => Some("no time stands before it; print date +%s.%N each time"),
+                }
+            }
+            None if line.trim_ascii().is_empty() => continue,
+            None => match told.instant(line) {
+                Some(at) => {
+                    now = Some(at);
+                    None
+                }
+                None => Some("it is neither a disk nor a time"),
+            },
+        };
+        let Some(what) = what else {
+            told.wrong.right();
+            continue;
+        };
+        if let Some(what) = told.wrong.wrong(offset, what, line) {
+            told.damage = Some(input.damage(offset, what));
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn figures(row: &Row<'_>, values: &mut Vec<(DiskMetric, f64, f64)>) {
+    values.clear();
+    for (place, metric, unit) in FIGURES {
+        if place < row.count {
+            values.push((metric, row.numbers[place] as f64, unit));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the columns of the programs mean, and the rates that follow from a row of them.
+
+use crate::series::DiskMetric;
+use DiskMetric::{
+    Active, DiscardBytes, Discards, Flushes, Idle, InFlight, Ops, QueueLength, QueueTime,
+    ReadBytes, ReadTime, Reads, TotalTime, WriteBytes, WriteTime, Writes,
+};
+
+/// What a column is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Meaning {
+    /// Per second, in this many base units.
+    Rate(DiskMetric, f64),
+    /// The mean time of each of these operations in this many seconds; the counter of their time
+    /// rises by it at every one.
+    Each(DiskMetric, DiskMetric, f64),
+    /// Seen at the instant of the row.
+    Sample(DiskMetric),
+}
+use Meaning::{Each, Rate, Sample};
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+const SECTOR: f64 = 512.0;
+const PERCENT: f64 = 0.01;
+const MILLI: f64 = 0.001;
+
+/// What one line says of one disk.
+pub(super) type Figures = Vec<(Meaning, f64)>;
+
+/// A column of iostat or sadf, of any version since 9, as text or JSON. Source: their manual pages.
+pub(super) fn of_sysstat(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "r/s" => Rate(Reads, 1.0),
+        "w/s" => Rate(Writes, 1.0),
+        "d/s" => Rate(Discards, 1.0),
+        "f/s" => Rate(Flushes, 1.0),
+        "tps" => Rate(Ops, 1.0),
+        "rkB/s" | "rkB" | "kB_read/s" => Rate(ReadBytes, KIB),
+        "wkB/s" | "wkB" | "kB_wrtn/s" => Rate(WriteBytes, KIB),
+        "dkB/s" | "dkB" | "kB_dscd/s" => Rate(DiscardBytes, KIB),
+        "rMB/s" | "MB_read/s" => Rate(ReadBytes, MIB),
+        "wMB/s" | "MB_wrtn/s" => Rate(WriteBytes, MIB),
+        "dMB/s" | "MB_dscd/s" => Rate(DiscardBytes, MIB),
+        "rsec/s" | "rd_sec/s" | "rd_sec" | "Blk_read/s" => Rate(ReadBytes, SECTOR),
+        "wsec/s" | "wr_sec/s" | "wr_sec" | "Blk_wrtn/s" => Rate(WriteBytes, SECTOR),
+        "r_await" => Each(Reads, ReadTime, MILLI),
+        "w_await" => Each(Writes, WriteTime, MILLI),
+        "await" => Each(Ops, TotalTime, MILLI),
+        "aqu-sz" | "avgqu-sz" => Rate(QueueTime, 1.0),
+        "%util" | "util" | "util-percent" => Rate(Active, PERCENT),
+        _ => return None,
+    })
+}
+
+/// A counter of Windows or of esxtop by its English name. Source: the programs' own descriptions of
+/// the counters.
+pub(super) fn of_pdh(name: &str) -> Option<Meaning> {
+    Some(match name {
+        "Disk Reads/sec" | "Reads/sec" => Rate(Reads, 1.0),
+        "Disk Writes/sec" | "Writes/sec" => Rate(Writes, 1.0),
+        "Disk Transfers/sec" | "Commands/sec" => Rate(Ops, 1.0),
+        "Disk Read Bytes/sec" => Rate(ReadBytes, 1.0),
+        "Disk Write Bytes/sec" => Rate(WriteBytes, 1.0),
+        "MBytes Read/sec" => Rate(ReadBytes, MIB),
+        "MBytes Written/sec" => Rate(WriteBytes, MIB),
+        "% Disk Read Time" => Rate(ReadTime, PERCENT),
+        "% Disk Write Time" => Rate(WriteTime, PERCENT),
+        "% Idle Time" => Rate(Idle, PERCENT),
+        "Avg. Disk Queue Length" => Rate(QueueTime, 1.0),
+        "Avg. Disk sec/Read" => Each(Reads, ReadTime, 1.0),
+        "Avg. Disk sec/Write" => Each(Writes, WriteTime, 1.0),
+        "Avg. Disk sec/Transfer" => Each(Ops, TotalTime, 1.0),
+        "Average Guest MilliSec/Read" | "Average MilliSec/Read" => Each(Reads, ReadTime, MILLI),
+        "Average Guest MilliSec/Write" | "Average MilliSec/Write" => Each(Writes, WriteTime, MILLI),
+        "Average Guest MilliSec/Command" => Each(Ops, TotalTime, MILLI),
+        "Current Disk Queue Length" => Sample(QueueLength),
+        "Active Commands" => Sample(InFlight),
+        _ => return None,
+    })
+}
+
+/// The rates per second, and the samples, of one disk. Of two columns that tell the same the first
+/// counts. What is told for each operation is told only if the operations are.
+pub(super) fn rates(row: &[(Meaning, f64)], into: &mut Vec<(DiskMetric, f64)>) {
+    into.clear();
+    let add = |into: &mut Vec<(DiskMetric, f64)>, metric, value: f64| {
+        if value.is_finite() && value >= 0.0 && !into.iter().any(|(known, _)| *known == metric) {
+            into.push((metric, value));
+        }
+    };
+    for (meaning, value) in row {
+        match meaning {
+            Rate(metric, unit) => add(into, *metric, value * unit),
+            Sample(metric) => add(into, *metric, *value),
+            Each(..) => {}
+        }
+    }
+    let rate = |into: &[(DiskMetric, f64)], wanted| {
+        let found = into.iter().find(|(metric, _)| *metric == wanted);
+        found.map(|(_, value)| *value)
+    };
+    for (meaning, value) in row {
+        let Each(ops, time, unit) = meaning else {
+            continue;
+        };
+        let both = || Some(rate(into, Reads)? + rate(into, Writes)?);
+        let ops = rate(into, *ops).or_else(|| if *ops == Ops { both() } else { None });
+        if let Some(ops) = ops {
+            add(into, *time, value * unit * ops);
+        }
+    }
+}
+
+/// A number as programs print it in any locale: `12.5`, `12,5`.
+pub(super) fn number(text: &[u8]) -> Option<f64> {
+    let text = str::from_utf8(text).ok()?.trim();
+    let is_number = |byte: u8| byte.is_ascii_digit() || b".,-+eE".contains(&byte);
+    if text.is_empty() || text.len() > 40 || !text.bytes().all(is_number) {
+        return None;
+    }
+    let value: f64 = text.replace(',', ".").parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_each_operation_become_rates_of_their_sum() {
+        let row = |names: &[(&str, f64)]| {
+            let mut into = Vec::new();
+            let row: Vec<_> = names
+                .iter()
+                .map(|(n, v)| (of_sysstat(n).unwrap(), *v))
+                .collect();
+            rates(&row, &mut into);
+            into
+        };
+        let found = row(&[
+            ("r_await", 2.0),
+            ("r/s", 100.0),
+            ("rkB/s", 4.0),
+            ("rsec/s", 9.0),
+        ]);
+        assert_eq!(
+            found,
+            [(Reads, 100.0), (ReadBytes, 4096.0), (ReadTime, 0.2)]
+        );
+        let found = row(&[
+            ("r/s", 100.0),
+            ("w/s", 300.0),
+            ("await", 10.0),
+            ("w_await", -1.0),
+        ]);
+        assert_eq!(found, [(Reads, 100.0), (Writes, 300.0), (TotalTime, 4.0)]);
+        assert_eq!(row(&[("r_await", 2.0)]), []);
+    }
+
+    #[test]
+    fn numbers_come_in_two_locales() {
+        for (text, expect) in [
+            ("12.5", Some(12.5)),
+            (" 12,5 ", Some(12.5)),
+            ("", None),
+            ("nan", None),
+            ("1.2.3", None),
+            ("1e999", None),
+        ] {
+            assert_eq!(number(text.as_bytes()), expect, "{text}");
+        }
+    }
+}

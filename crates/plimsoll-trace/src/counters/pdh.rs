@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Performance counters as CSV: of Windows (perfmon, `relog -f CSV`, typeperf) and of `esxtop -b`.
+//!
+//! Source: Microsoft's description of PDH logs and VMware's of esxtop's batch mode. The first line
+//! names the columns: `(PDH-CSV 4.0) (zone)(minutes west of Greenwich)`, then
+//! `\\host\object(instance)\counter`. A line follows for each sample, everything in quotes, blank
+//! where there is no value; numbers have a decimal comma in some locales. Counters that people see
+//! in their own language are so in the file, too; only the English names are known here. Rates are
+//! those since the sample before.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::units::Nanos;
+
+use super::iostat::per_second;
+use super::meaning::{Figures, Meaning, number, of_pdh};
+use super::{Format, Give, Told};
+use crate::error::TraceError;
+use crate::input::Input;
+use crate::recording::Scope;
+
+/// Recognised by how its first column begins.
+pub(super) const FORMAT: Format = Format {
+    name: "perfmon or esxtop CSV (PDH 4.0)",
+    resolution: Nanos(1_000_000),
+    scope: Scope::Device,
+    is: |head| {
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+        [
+            &b"\"(PDH-CSV 4.0)"[..],
+            b"\"(PDH-TSV 4.0)",
+            b"(PDH-CSV 4.0)",
+        ]
+        .iter()
+        .any(|mark| head.starts_with(mark))
+    },
+    scan,
+};
+
+const NO_DISKS: &str = "it has no column of a disk by its English name, such as \
+                        \\\\HOST\\PhysicalDisk(0 C:)\\Disk Reads/sec";
+/// Objects whose instances are disks; what adds several of them up is left out.
+const OBJECTS: [&str; 5] = [
+    "PhysicalDisk",
+    "LogicalDisk",
+    "Physical Disk SCSI Device",
+    "Physical Disk",
+    "Virtual Disk",
+];
+
+/// The columns that are wanted.
+#[derive(Debug, Default)]
+struct Header {
+    separator: u8,
+    columns: usize,
+    disks: Vec<String>,
+    /// Column, disk, meaning; by column.
+    wanted: Vec<(usize, usize, Meaning)>,
+    /// From the file's clock to UTC.
+    west_s: i64,
+}
+
+/// The cells of a line, without quotes.
+fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (cell, behind) = match text.strip_prefix(b"\"") {
+            Some(quoted) => {
+                let end = quoted
+                    .iter()
+                    .position(|byte| *byte == b'"')
+                    .unwrap_or(quoted.len());
+                let (cell, behind) = quoted.split_at(end);
+                let next = behind.iter().position(|byte| *byte == separator);
+                (cell, next.map(|at| &behind[at + 1..]))
+            }
+            None => match text.iter().position(|byte| *byte == separator) {
+                Some(at) => (&text[..at], Some(&text[at + 1..])),
+                None => (text, None),
+            },
+        };
+        rest = behind;
+        Some(cell)
+    })
+}
+
+impl Header {
+    fn of(line: &[u8], told: &mut Told) -> Header {
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        let is_tabbed = line.starts_with(b"\"(PDH-TSV");
+        let mut header = Header {
+            separator: if is_tabbed { b'\t' } else { b',' },
+            ..Header::default()
+        };
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        for (place, cell) in cells(line, header.separator).enumerate() {
+            header.columns = place + 1;
+            let cell = String::from_utf8_lossy(cell);
+            if place == 0 {
+                header.west_s = west_s(&cell);
+                continue;
+            }
+            let Some((host, disk, meaning)) = column(&cell) else {
+                continue;
+            };
+            if told.host.is_empty() {
+                told.host = host.into();
+            }
+            // A log may be of several hosts; the disks of the first go by their own names.
+            let name = if told.host == host {
+                disk.to_owned()
+            } else {
+                format!("{host}:{disk}")
+            };
+            let next = header.disks.len();
+            let disk = *places.entry(name.clone()).or_insert(next);
+            if disk == next {
+                header.disks.push(name);
+            }
+            header.wanted.push((place, disk, meaning));
+        }
+        told.zone = posix_zone(header.west_s);
+        header
+    }
+
+    /// The figures of a line by disk.
+    fn row(&self, line: &[u8]) -> Option<Vec<Figures>> {
+        let mut rows = vec![Vec::new(); self.disks.len()];
+        let mut wanted = self.wanted.iter().peekable();
+        let mut columns = 0;
+        for (place, cell) in cells(line, self.separator).enumerate() {
+            columns = place + 1;
+            if let Some((_, disk, meaning)) = wanted.next_if(|(wanted, ..)| *wanted == place)
+                && let Some(value) = number(cell)
+            {
+                rows[*disk].push((*meaning, value));
+            }
+        }
+        (columns == self.columns).then_some(rows)
+    }
+}
+
+/// Host, disk and meaning of `\\host\object(instance)\counter`.
+fn column(path: &str) -> Option<(&str, &str, Meaning)> {
+    let (host, path) = path.strip_prefix("\\\\")?.split_once('\\')?;
+    // Instances hold brackets and slashes themselves.
+    let (object, counter) = path.rsplit_once(")\\")?;
+    let (object, instance) = object.split_once('(')?;
+    if !OBJECTS.contains(&object) || instance == "_Total" {
+        return None;
+    }
+    Some((host, instance, of_pdh(counter)?))
+}
+
+/// The minutes in `(PDH-CSV 4.0) (Eastern Standard Time)(300)`, as seconds.
+fn west_s(cell: &str) -> i64 {
+    let minutes = cell
+        .rsplit_once('(')
+        .and_then(|(_, last)| last.trim_end_matches(')').parse().ok());
+    minutes.filter(|m: &i64| m.abs() <= 24 * 60).unwrap_or(0) * 60
+}
+
+fn posix_zone(west_s: i64) -> String {
+    if west_s == 0 {
+        return String::new();
+    }
+    let (sign, s) = (if west_s < 0 { "-" } else { "" }, west_s.abs());
+    format!("LOG{sign}{}:{:02}", s / 3600, s / 60 % 60)
+}
+
+fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
+    let Some((_, first)) = input.wide_line()? else {
+        return Ok(());
+    };
+    let header = Header::of(first, told);
+    if header.wanted.is_empty() {
+        told.warn_once(NO_DISKS);
+        return Ok(());
+    }
+    let mut from = None;
+    while let Some((offset, line)) = input.wide_line()? {
+        if line.is_empty() {
+            continue;
+        }
+        let time = cells(line, header.separator).next().unwrap_or(b"");
+        // The zone stands in the header.
+        let local = super::clock::instant(time).map(|instant| instant.unix_ns);
+        let at = local.and_then(|ns| ns.checked_add_signed(header.west_s * 1_000_000_000));
+        let (Some(at), Some(rows)) = (at, header.row(line)) else {
+            let what = "it has no time, or not as many columns as the first line";
+            if let Some(what) = told.wrong.wrong(offset, what, line) {
+                told.damage = Some(input.damage(offset, what));
+                break;
+            }
+            continue;
+        };
+        told.wrong.right();
+        if let Some(from) = from.filter(|from| *from < at) {
+            for (disk, row) in header.disks.iter().zip(&rows) {
+                if !row.is_empty() {
+                    per_second(disk.as_bytes(), (from, at), row, give);
+                }
+            }
+        }
+        from = Some(at);
+    }
+    Ok(())
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A small recording of every format, and what must be read of it.
+
+use plimsoll_core::rng::{Rng, Seed};
+
+use super::*;
+use crate::requests::{is_one as is_requests, mutate};
+use crate::series::{Interval, Verdict};
+
+const DISKSTATS: &str = "1795220132.5\n   \
+8 0 sda 100 0 2000 50 10 0 160 5 0 40 55 1 0 8 2 3 4\n   \
+8 1 sdb 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
+1795220133.5\n   \
+8 0 sda 300 0 6000 150 20 0 320 10 2 540 1055 2 0 16 2 5 4\n   \
+8 1 sdb 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
+damaged\n\
+1795220134.5\n   \
+8 0 sda 250 0 7000 160 30 0 480 15 0 640 1155 2 0 16 2 5 4\n";
+
+const DISKSTATS_ROWS: &str = "\
+2026-11-21 00:15:32 8 0 sda 100 0 2000 50 10 0 160 5 0 40 55\n\
+2026-11-21 00:15:33 8 0 sda 300 0 6000 150 20 0 320 10 2 540 1055\n";
+
+const IOSTAT: &str = "Linux 6.18.44 (vm) \t11/21/26 \t_x86_64_\t(2 CPU)\n\n\
+11/21/26 00:15:32\n\
+avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n          \
+32.91    4.66   15.55    0.68    0.09   46.12\n\n\
+Device  r/s rkB/s rrqm/s %rrqm r_await w/s wkB/s w_await d/s dkB/s f/s aqu-sz %util\n\
+sda  9999.00 8042.27 0.00 0.00 0.92 165.38 6959.03 1.39 0.00 720.57 0.18 0.40 3.96\n\n\n\
+11/21/26 00:15:34\n\
+avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n          \
+62.00    0.00   38.00    0.00    0.00    0.00\n\n\
+Device  r/s rkB/s rrqm/s %rrqm r_await w/s wkB/s w_await d/s dkB/s f/s aqu-sz %util\n\
+sda  100.00 1000.00 0.00 0.00 0.50 5.00 40.00 2.00 1.00 4.00 1.00 0.06 25.00\n\
+damaged 1.0\n\n";
+
+/// Of version 9, in a locale with a decimal comma, without times.
+const IOSTAT_OLD: &str = "Linux 2.6.32 (db) \t11/21/2026 \t_x86_64_\t(2 CPU)\n\n\
+Device:         rrqm/s   wrqm/s     r/s     w/s   rsec/s   wsec/s avgrq-sz avgqu-sz   await  svctm  %util\n\
+sda               0,00     0,00    9,00    9,00     9,00     9,00     9,00     9,00    9,00   9,00   9,00\n\n\
+Device:         rrqm/s   wrqm/s     r/s     w/s   rsec/s   wsec/s avgrq-sz avgqu-sz   await  svctm  %util\n\
+sda               0,00     0,00  100,00    5,00  2000,00    80,00     9,00     0,06    0,50   9,00  25,00\n";
+
+const IOSTAT_JSON: &str = r#"{"sysstat": {"hosts": [{"nodename": "vm", "date": "11/21/26", "statistics": [
+ {"timestamp": "11/21/26 00:15:32", "avg-cpu": {"user": 1.0},
+  "disk": [{"disk_device": "sda", "r/s": 9999.0, "w/s": 0.0, "rkB/s": 0.0, "wkB/s": 0.0}]},
+ {"timestamp": "11/21/26 00:15:34", "avg-cpu": {"user": 1.0},
+  "disk": [{"disk_device": "sda", "r/s": 100.0, "w/s": 5.0, "d/s": 1.0, "f/s": 1.0, "rkB/s": 1000.0,
+   "wkB/s": 40.0, "dkB/s": 4.0, "r_await": 0.5, "w_await": 2.0, "aqu-sz": 0.06, "util": 25.0}]}
+]}]}}"#;
+
+const SADF_JSON: &str = r#"{"sysstat": {"hosts": [{"nodename": "vm", "timezone": "UTC", "statistics": [
+ {"timestamp": {"date": "2026-11-21", "time": "00:15:34", "utc": 1, "interval": 2},
+  "disk": [{"disk-device": "sda", "tps": 105.0, "rd_sec": 2000.0, "rkB": 1000.0, "wkB": 40.0,
+   "dkB": 4.0, "avgqu-sz": 0.06, "aqu-sz": 0.06, "await": 0.5, "util-percent": 25.0}]}
+]}]}}"#;
+
+const SADF: &str = "# hostname;interval;timestamp;CPU;%user\n\
+vm;2;2026-11-21 00:15:34 UTC;-1;12.0\n\
+# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;dkB/s;areq-sz;aqu-sz;await;%util\n\
+vm;2;2026-11-21 00:15:34 UTC;sda;105.00;1000.00;40.00;4.00;9.00;0.06;0.50;25.00\n\
+vm;-1;2026-11-21 00:16:00 UTC;LINUX-RESTART\t(2 CPU)\n\
+vm;2;2026-11-21 00:16:10 UTC;sda;105.00;1000.00;40.00;4.00;9.00;0.06;0.50;25.00\n";
+
+const PERFMON: &str = "\"(PDH-CSV 4.0) (W. Europe Standard Time)(-60)\",\
+\"\\\\DB1\\PhysicalDisk(0 C: D:)\\Disk Reads/sec\",\"\\\\DB1\\PhysicalDisk(_Total)\\Disk Reads/sec\",\
+\"\\\\DB1\\PhysicalDisk(0 C: D:)\\Disk Writes/sec\",\"\\\\DB1\\PhysicalDisk(0 C: D:)\\Disk Read Bytes/sec\",\
+\"\\\\DB1\\PhysicalDisk(0 C: D:)\\Disk Write Bytes/sec\",\"\\\\DB1\\PhysicalDisk(0 C: D:)\\Avg. Disk sec/Read\",\
+\"\\\\DB1\\PhysicalDisk(0 C: D:)\\% Idle Time\",\"\\\\DB1\\PhysicalDisk(0 C: D:)\\Current Disk Queue Length\"\r\n\
+\"11/21/2026 01:15:32.500\",\" \",\" \",\" \",\" \",\" \",\" \",\" \",\"0\"\r\n\
+\"11/21/2026 01:15:34.500\",\"100,0\",\"999\",\"5\",\"1024000\",\"40960\",\"0,0005\",\"75\",\"3\"\r\n\
+\"11/21/2026 01:15:36.500\",\"100,0\",\"999\"\r\n";
+
+const ESXTOP: &str = "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\esx1\\Memory\\Machine MBytes\",\
+\"\\\\esx1\\Physical Disk SCSI Device(naa.6000c29)\\Commands/sec\",\
+\"\\\\esx1\\Physical Disk SCSI Device(naa.6000c29)\\Reads/sec\",\
+\"\\\\esx1\\Physical Disk SCSI Device(naa.6000c29)\\Writes/sec\",\
+\"\\\\esx1\\Physical Disk SCSI Device(naa.6000c29)\\MBytes Read/sec\",\
+\"\\\\esx1\\Physical Disk SCSI Device(naa.6000c29)\\MBytes Written/sec\",\
+\"\\\\esx1\\Physical Disk SCSI Device(naa.6000c29)\\Average Guest MilliSec/Command\"\n\
+\"11/21/2026 00:15:32\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n\
+\"11/21/2026 00:15:34\",\"1\",\"105\",\"100\",\"5\",\"1.5\",\"0.5\",\"2.0\"\n";
+
+const ALL: [(&str, &str); 9] = [
+    ("/proc/diskstats series", DISKSTATS),
+    ("/proc/diskstats series", DISKSTATS_ROWS),
+    ("iostat text", IOSTAT),
+    ("iostat text", IOSTAT_OLD),
+    ("sysstat JSON (iostat -x -o JSON, sadf -j)", IOSTAT_JSON),
+    ("sysstat JSON (iostat -x -o JSON, sadf -j)", SADF_JSON),
+    ("sadf -d text", SADF),
+    ("perfmon or esxtop CSV (PDH 4.0)", PERFMON),
+    ("perfmon or esxtop CSV (PDH 4.0)", ESXTOP),
+];
+
+fn open(text: &str) -> CounterFile {
+    CounterFile::from_bytes("f", text.into()).unwrap()
+}
+
+fn series(file: &CounterFile, disk: &str) -> DiskSeries {
+    file.series(disk, &file.times().span()).unwrap()
+}
+
+/// Figures that were kept of a disk, as sums over the whole recording.
+fn sums(text: &str, disk: &str) -> Vec<(DiskMetric, f64)> {
+    let columns = series(&open(text), disk).columns;
+    let sum = |c: &crate::series::Column| {
+        let total: f64 = c.intervals.iter().map(|i| i.difference).sum();
+        (c.metric, (total * 1e6).round() / 1e6)
+    };
+    columns
+        .iter()
+        .filter(|c| c.metric.is_counter())
+        .map(sum)
+        .collect()
+}
+
+use DiskMetric::{
+    Active, DiscardBytes, Discards, Flushes, Idle, Ops, QueueTime, ReadBytes, ReadTime, Reads,
+    TotalTime, WriteBytes, WriteTime, Writes,
+};
+
+#[test]
+fn every_fixture_is_of_exactly_its_own_format() {
+    for (name, text) in ALL {
+        let is = |format: &&Format| (format.is)(text.as_bytes());
+        let found: Vec<_> = FORMATS
+            .iter()
+            .filter(is)
+            .map(|format| format.name)
+            .collect();
+        assert_eq!(found, [name]);
+        let input = Input::new("f".into(), Box::new(text.as_bytes())).unwrap();
+        assert!(!is_requests(&input), "{name}");
+        assert_eq!(open(text).about().format, name);
+    }
+}
+
+#[test]
+fn diskstats_are_totals_and_one_that_goes_down_is_dropped() {
+    let file = open(DISKSTATS);
+    assert_eq!(file.disks(), ["sda", "sdb"]);
+    let told = file.warnings().join("; ");
+    assert!(told.contains("1 lines were not understood"), "{told}");
+    let series = series(&file, "sda");
+    let reads = &series.column(Reads).unwrap().intervals;
+    assert_eq!(reads.len(), 2);
+    assert!((reads[0].difference - 200.0).abs() < 1e-9 && reads[0].is_kept());
+    assert!(matches!(
+        reads[1].verdict,
+        Verdict::WentDown { as_wrap: Some(_) }
+    ));
+    let queue = &series.column(DiskMetric::InFlight).unwrap().samples;
+    assert_eq!(queue.len(), 3);
+    let of = |metric| series.averages(metric).unwrap().time;
+    let expect = [
+        (ReadBytes, 1_280_000.0),
+        (WriteBytes, 81_920.0),
+        (ReadTime, 0.055),
+        (WriteTime, 0.005),
+        (Active, 0.3),
+        (QueueTime, 0.55),
+        (Discards, 0.5),
+        (DiscardBytes, 2_048.0),
+        (Flushes, 1.0),
+    ];
+    for (metric, rate) in expect {
+        assert!(
+            (of(metric) - rate).abs() < 1e-9,
+            "{metric:?} {}",
+            of(metric)
+        );
+    }
+    let carries = file.about().carries;
+    assert!(carries.direction && carries.queue == Detail::Mean);
+    let old = sums(DISKSTATS_ROWS, "sda");
+    assert_eq!(old[0], (Reads, 200.0));
+    assert!(!old.iter().any(|(metric, _)| *metric == Discards));
+}
+
+#[test]
+fn rates_of_iostat_become_differences_and_the_first_report_is_left_out() {
+    let expect = [
+        (Reads, 200.0),
+        (Writes, 10.0),
+        (ReadBytes, 2_048_000.0),
+        (WriteBytes, 81_920.0),
+        (Discards, 2.0),
+        (DiscardBytes, 8_192.0),
+        (Flushes, 2.0),
+        (Active, 0.5),
+        (QueueTime, 0.12),
+        (ReadTime, 0.1),
+        (WriteTime, 0.02),
+    ];
+    assert_eq!(sums(IOSTAT, "sda"), expect);
+    assert_eq!(sums(IOSTAT_JSON, "sda"), expect);
+    let file = open(IOSTAT);
+    assert_eq!(file.about().host, "vm");
+    assert_eq!(
+        file.times().civil(file.times().span().to_unix_ns),
+        "2026-11-21T00:15:34+00:00"
+    );
+    let told = file.warnings().join("; ");
+    for part in ["no zone", "1 lines were not understood"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn reports_without_times_count_as_a_second_and_say_so() {
+    let expect = [
+        (Reads, 100.0),
+        (Writes, 5.0),
+        (ReadBytes, 1_024_000.0),
+        (WriteBytes, 40_960.0),
+        (Active, 0.25),
+        (QueueTime, 0.06),
+        (TotalTime, 0.0525),
+    ];
+    assert_eq!(sums(IOSTAT_OLD, "sda"), expect);
+    let told = open(IOSTAT_OLD).warnings().join("; ");
+    assert!(told.contains("iostat -t"), "{told}");
+}
+
+#[test]
+fn sadf_does_not_tell_reads_from_writes_and_a_restart_is_a_gap() {
+    let expect = [
+        (ReadBytes, 2_048_000.0),
+        (WriteBytes, 81_920.0),
+        (Ops, 210.0),
+        (DiscardBytes, 8_192.0),
+        (Active, 0.5),
+        (QueueTime, 0.12),
+        (TotalTime, 0.105),
+    ];
+    assert_eq!(sums(SADF_JSON, "sda"), expect);
+    let file = open(SADF);
+    assert!(!file.about().carries.direction);
+    let ops = series(&file, "sda").column(Ops).unwrap().intervals.clone();
+    let kept: Vec<bool> = ops.iter().map(Interval::is_kept).collect();
+    assert_eq!(kept, [true, false, true]);
+    assert_eq!(file.disks(), ["sda"]);
+}
+
+#[test]
+fn perfmon_and_esxtop_name_their_columns() {
+    let expect = [
+        (Reads, 200.0),
+        (Writes, 10.0),
+        (ReadBytes, 2_048_000.0),
+        (WriteBytes, 81_920.0),
+        (Idle, 1.5),
+        (ReadTime, 0.1),
+    ];
+    assert_eq!(sums(PERFMON, "0 C: D:"), expect);
+    let file = open(PERFMON);
+    assert_eq!(file.times().span().from_unix_ns, 1_795_220_132_500_000_000);
+    assert_eq!(
+        file.times().civil(1_795_220_132_500_000_000),
+        "2026-11-21T01:15:32+01:00"
+    );
+    assert_eq!((file.about().host.as_str(), file.disks().len()), ("DB1", 1));
+    let told = file.warnings().join("; ");
+    assert!(told.contains("not as many columns"), "{told}");
+    let found = sums(ESXTOP, "naa.6000c29");
+    let expect = [
+        (Reads, 200.0),
+        (Writes, 10.0),
+        (ReadBytes, 3_145_728.0),
+        (WriteBytes, 1_048_576.0),
+        (Ops, 210.0),
+        (TotalTime, 0.42),
+    ];
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn files_without_figures_of_disks_say_what_to_do() {
+    let cases = [
+        ("8 0 sda 1 0 1 1 1 0 1 1 0 1 1\n", "print date"),
+        (
+            &IOSTAT[..IOSTAT.find("\n\n\n").unwrap()],
+            "give iostat an interval",
+        ),
+        ("{\"sysstat\": {\"hosts\": []}}", "sadf -j -- -d"),
+        (
+            "# hostname;interval;timestamp;CPU;%user\nvm;1;2026-11-21 00:15:34 UTC;-1;1\n",
+            "sadf -d -- -d",
+        ),
+        (
+            "\"(PDH-CSV 4.0) (UTC)(0)\",\"\\\\h\\Physikalischer Datentr\u{e4}ger(0 C:)\\Lesevorg\u{e4}nge/s\"\n",
+            "English name",
+        ),
+        ("hello\n", "no recording of a kind"),
+    ];
+    for (text, part) in cases {
+        let error = CounterFile::from_bytes("f", text.into())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(part) && error.contains("read f"),
+            "{part}: {error}"
+        );
+    }
+}
+
+/// Gives every reader so many broken recordings.
+fn mutated(inputs_each: usize) {
+    let mut rng = Rng::new(Seed(20_261_122));
+    for format in FORMATS {
+        let own: Vec<_> = ALL
+            .iter()
+            .filter(|(name, _)| *name == format.name)
+            .collect();
+        for round in 0..inputs_each {
+            let mut bytes = own[round % own.len()].1.as_bytes().to_vec();
+            mutate(&mut bytes, &mut rng);
+            read_all(format.name, bytes);
+        }
+    }
+}
+
+/// Reads every disk and holds what comes out against what can be in so many bytes.
+fn read_all(name: &str, bytes: Vec<u8>) {
+    let length = bytes.len();
+    let file = match CounterFile::from_bytes("f", bytes) {
+        Ok(file) => file,
+        Err(error) => {
+            assert!(error.to_string().starts_with("read f"), "{name}: {error}");
+            return;
+        }
+    };
+    for disk in file.disks() {
+        for column in series(&file, &disk).columns {
+            // A hole between two rates is an interval, too.
+            let figures = column.intervals.len() / 2 + column.samples.len();
+            assert!(figures <= length, "{name}");
+            let in_order = |pair: &[Interval]| pair[0].to_unix_ns <= pair[1].from_unix_ns;
+            assert!(column.intervals.windows(2).all(in_order), "{name}");
+            let is_sound = |i: &Interval| i.from_unix_ns < i.to_unix_ns && i.difference.is_finite();
+            assert!(column.intervals.iter().all(is_sound), "{name}");
+        }
+    }
+}
+
+#[test]
+fn no_mutated_fixture_breaks_a_reader() {
+    mutated(20_000);
+}
+
+#[test]
+#[ignore = "a million inputs for every reader take minutes; the short form always runs"]
+fn a_million_mutated_fixtures_break_no_reader() {
+    mutated(1_000_000);
+}
