@@ -7,19 +7,20 @@ use plimsoll_core::model::{Direction, Fidelity, Gaps, Model, Packed};
 use plimsoll_core::profile::{Average, Profile, QueueSource};
 use plimsoll_core::units;
 use plimsoll_core::workload::{Workload, WorkloadFile};
-use plimsoll_trace::pcp::Archive;
-use plimsoll_trace::{Counters, Device, FitOptions, Fitted, requests};
+use plimsoll_trace::requests::Sorted;
+use plimsoll_trace::{Counters, Device, FitOptions, Fitted, Recording, Requests};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Fit a workload model to one disk of a production recording, and hold the model against it.
 ///
-/// RECORDING is a recording of counters (a PCP archive, packed or not, by its base name or any of
-/// its files; a folder of archives; a folio) or of requests (a vscsiStats or MSR Cambridge trace).
-/// Of counters the model keeps the recorded intervals; what they cannot tell (offsets, sizes around
-/// their mean) is assumed and listed. Of requests it keeps the requests, packed into a file beside
-/// the model.
+/// RECORDING is of counters (a PCP archive, packed or not, by its base name or any of its files; a
+/// folder of archives; a folio; a file that iostat, sadf, perfmon, esxtop or a loop over
+/// /proc/diskstats wrote) or of requests (blktrace, biosnoop, fio's log, vscsiStats, a published
+/// trace): docs/recordings.md lists them. Of counters the model keeps the recorded intervals; what
+/// they cannot tell (offsets, sizes around their mean) is assumed and listed. Of requests it keeps
+/// the requests, packed into a file beside the model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   plimsoll fit nasdata --disk sdi --from 11:00 --to 12:00 -o nas.toml
@@ -68,10 +69,10 @@ pub(super) fn main(args: &Args) -> Outcome {
                 .hint("give --force to overwrite it"),
         );
     }
-    let mut fitted = if is_of_requests(&args.recording) {
-        of_requests(args)?
-    } else {
-        of_counters(args)?
+    let recording = plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))?;
+    let mut fitted = match recording {
+        Recording::Counters(counters) => of_counters(args, &*counters)?,
+        Recording::Requests(requests) => of_requests(args, requests)?,
     };
     if let Some(path) = &args.output {
         write(path, &mut fitted.model)?;
@@ -97,20 +98,13 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
 }
 
-/// Whether a recording holds single requests. Archives of counters are named by a base name or by
-/// one of several files, so what is no file of requests is looked at as one of those.
-fn is_of_requests(path: &Path) -> bool {
-    requests::open(path).is_ok()
-}
-
-fn of_requests(args: &Args) -> Result<Fitted, Failure> {
+/// Of requests, which are read twice: `first` is the recording, opened.
+fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Failure> {
     if args.from.is_some() || args.to.is_some() {
-        let text =
-            "cut a window out of a recording of requests: only recordings of counters can be";
+        let text = "cut a window out of a recording of requests: only recordings of counters can be";
         return Err(Failure::usage(text).hint("leave --from and --to out"));
     }
-    let open = || requests::open(&args.recording).map_err(failed(Code::Usage));
-    let survey = plimsoll_trace::survey(&mut *open()?).map_err(failed(Code::Usage))?;
+    let survey = plimsoll_trace::survey(&mut *first).map_err(failed(Code::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
         (Some(disk), _) => disk,
         (None, [only]) => &only.name,
@@ -125,7 +119,13 @@ fn of_requests(args: &Args) -> Result<Fitted, Failure> {
     } else {
         Gaps::Classes
     };
-    plimsoll_trace::fit_requests(&mut *open()?, &survey, disk, &name(args), gaps)
+    let again = plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))?;
+    let Recording::Requests(requests) = again else {
+        let text = format!("read {} again: it has changed", args.recording.display());
+        return Err(Failure::usage(text));
+    };
+    let mut requests = Sorted::new(requests);
+    plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), gaps)
         .map_err(failed(Code::Usage))
 }
 
@@ -134,15 +134,14 @@ fn no_disk(recording: &str, disks: &[String]) -> Failure {
         .hint(format!("its disks are {}", disks.join(", ")))
 }
 
-fn of_counters(args: &Args) -> Result<Fitted, Failure> {
-    let archive = Archive::open(&args.recording).map_err(failed(Code::Usage))?;
-    if let Some(damage) = archive.damage() {
+fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> {
+    if let Some(damage) = counters.damage() {
         super::say(&format!("note: {damage}"));
     }
     let Some(disk) = &args.disk else {
-        return Err(no_disk(&archive.about().name, &archive.disks()));
+        return Err(no_disk(&counters.about().name, &counters.disks()));
     };
-    let window = archive
+    let window = counters
         .times()
         .window(args.from.as_deref(), args.to.as_deref())
         .map_err(failed(Code::Usage))?;
@@ -152,7 +151,7 @@ fn of_counters(args: &Args) -> Result<Fitted, Failure> {
         name: name(args),
         working_set_bytes: args.working_set,
     };
-    plimsoll_trace::fit(&archive, &options).map_err(failed(Code::Usage))
+    plimsoll_trace::fit(counters, &options).map_err(failed(Code::Usage))
 }
 
 fn name(args: &Args) -> String {
