@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any bytes as a recording of requests: an error or requests, no panic, and no more of them than
+//! the bytes justify.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_trace::requests::{self, Sorted};
+use plimsoll_trace::{Input, Requests};
+
+fuzz_target!(|input: &[u8]| {
+    let bytes = std::io::Cursor::new(input.to_vec());
+    let Ok(file) = Input::new("fuzzed".into(), Box::new(bytes)) else {
+        return;
+    };
+    let Ok(reader) = requests::read(file) else {
+        return;
+    };
+    let mut sorted = Sorted::new(reader);
+    let mut found = Vec::new();
+    while sorted.read(&mut found).unwrap_or(false) {
+        assert!(found.len() <= input.len());
+    }
+    assert!(found.is_sorted_by_key(|request| request.at));
+    let targets = sorted.targets().len();
+    assert!(
+        found
+            .iter()
+            .all(|request| usize::from(request.target) < targets)
+    );
+});
