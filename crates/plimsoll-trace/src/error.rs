@@ -134,8 +134,8 @@ pub enum TraceError {
     },
     /// A metric without which nothing can be fitted was not recorded.
     #[error(
-        "fit disk '{disk}' of {recording}: {metric} was not recorded for it; log disk.dev.read, \
-         write, read_bytes and write_bytes"
+        "fit disk '{disk}' of {recording}: {metric} was not recorded for it; record operations and \
+         bytes of reads and writes (in PCP disk.dev.read, write, read_bytes, write_bytes)"
     )]
     NoMetric {
         /// The metric's name.
