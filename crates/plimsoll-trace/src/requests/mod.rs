@@ -53,7 +53,9 @@ pub struct Request {
 }
 
 /// Most devices of one recording.
-pub(crate) const TARGETS_MAX: usize = u16::MAX as usize;
+const TARGETS_MAX: usize = u16::MAX as usize;
+/// Longest name of a device: files of a log have long ones.
+const TARGET_BYTES_MAX: usize = 1024;
 
 /// Of a device, with the end of every request: what most tracers tell, and formats vary.
 const TIMED: Carries = Carries {
@@ -181,14 +183,16 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// The place of a device; `None` when there are too many.
+    /// The place of a device; `None` when there are too many, or its name is too long.
     pub(crate) fn place(&mut self, name: &[u8]) -> Option<u16> {
         if self.last.0 == name && !self.names.is_empty() {
             return Some(self.last.1);
         }
         let place = match self.places.get(name) {
             Some(place) => *place,
-            None if self.names.len() >= TARGETS_MAX => return None,
+            None if self.names.len() >= TARGETS_MAX || name.len() > TARGET_BYTES_MAX => {
+                return None;
+            }
             None => {
                 let place = u16::try_from(self.names.len()).ok()?;
                 self.names.push(String::from_utf8_lossy(name).into_owned());

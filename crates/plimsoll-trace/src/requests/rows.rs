@@ -18,7 +18,7 @@ use crate::recording::{About, Carries, Requests};
 /// Lines of one call.
 const BATCH: usize = 4096;
 /// What is wrong with a line that names one device too many.
-pub(super) const TOO_MANY_TARGETS: &str = "there are too many devices";
+pub(super) const TOO_MANY_TARGETS: &str = "its device is one too many, or has too long a name";
 
 /// A line as its format understands it.
 #[derive(Debug, Clone, Copy)]
