@@ -183,6 +183,10 @@ fn recordings_that_are_missing_cut_or_do_not_hold_what_was_asked() {
         2,
         &["nowhere/nasdata"],
     );
+    std::fs::write(lab.path("t.csv"), "1538323199,8,48,1,1063\n").unwrap();
+    refuses(&lab, &["fit", "t.csv"], 2, &["requests", "Tencent"]);
+    std::fs::write(lab.path("text"), "hello\n").unwrap();
+    refuses(&lab, &["fit", "text"], 2, &["text", "iostat", "PCP"]);
     let base = std::env::var("PLIMSOLL_TEST_DATA")
         .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
     let archive = format!("{base}/pcp/diskmodel/nasdata");
