@@ -132,6 +132,17 @@ pub enum TraceError {
         /// The disks it has.
         disks: Vec<String>,
     },
+    /// Requests of which a recording does not tell enough.
+    #[error(
+        "fit the requests of {recording}: it does not tell their {lacks}; record them with blktrace \
+         or bcc's biosnoop"
+    )]
+    Lacks {
+        /// The recording.
+        recording: String,
+        /// What it does not tell.
+        lacks: String,
+    },
     /// A metric without which nothing can be fitted was not recorded.
     #[error(
         "fit disk '{disk}' of {recording}: {metric} was not recorded for it; record operations and \

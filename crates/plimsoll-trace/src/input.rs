@@ -7,6 +7,7 @@ use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Damage, TraceError};
+use crate::unpack;
 
 /// Bytes that are read at once, and the longest line of most formats.
 const PIECE_BYTES: usize = 256 << 10;
@@ -44,7 +45,7 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// Opens a file and reads its head.
+    /// Opens a file, packed or not, and reads its head.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -54,7 +55,11 @@ impl Input {
             file: name.clone(),
             source,
         })?;
-        let mut input = Input::new(name, Box::new(file))?;
+        let source = unpack::unpacked(file).map_err(|source| TraceError::Read {
+            file: name.clone(),
+            source,
+        })?;
+        let mut input = Input::new(name, source)?;
         input.path = Some(path.into());
         Ok(input)
     }

@@ -18,13 +18,13 @@ mod error;
 mod fidelity;
 mod fit;
 mod input;
-mod packed;
 pub mod pcp;
 mod profile;
 mod recorded;
 mod recording;
 pub mod requests;
 mod series;
+mod unpack;
 mod window;
 
 pub use error::{Damage, TraceError};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::frames::Frames;
 use crate::error::TraceError;
-use crate::packed;
+use crate::unpack;
 
 /// Suffixes of packed files, in PCP's own order of trying. They only find files: what packed a
 /// file is told by its first bytes.
@@ -52,7 +52,7 @@ impl Source {
             Content::OnDisk(path) => Box::new(fs::File::open(path).map_err(|e| self.failed(e))?),
             Content::InMemory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
         };
-        let input = packed::unpacked(input).map_err(|e| self.failed(e))?;
+        let input = unpack::unpacked(input).map_err(|e| self.failed(e))?;
         Ok(Frames::new(&self.name, input))
     }
 

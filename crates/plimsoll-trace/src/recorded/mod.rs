@@ -17,7 +17,7 @@ use self::counted::Counted;
 use self::measures::Measures;
 use crate::error::TraceError;
 use crate::fit::{FitOptions, Fitted, fit};
-use crate::recording::{Counters, Requests};
+use crate::recording::{About, Counters, Detail, Requests};
 use crate::requests::Request;
 
 /// Intervals that describe a model of requests.
@@ -78,6 +78,26 @@ pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
     Ok(survey)
 }
 
+/// Requests without one of these cannot be played.
+fn check(about: &About) -> Result<(), TraceError> {
+    let carries = &about.carries;
+    let needed = [
+        (carries.direction, "directions"),
+        (carries.sizes == Detail::Each, "sizes"),
+        (carries.offsets, "places"),
+        (carries.arrivals == Detail::Each, "starts"),
+    ];
+    let lacks = needed.iter().filter(|(is_there, _)| !is_there);
+    let lacks: Vec<&str> = lacks.map(|(_, what)| *what).collect();
+    if lacks.is_empty() {
+        return Ok(());
+    }
+    Err(TraceError::Lacks {
+        recording: about.name.clone(),
+        lacks: lacks.join(", "),
+    })
+}
+
 /// Hands every request of a recording on.
 fn each(requests: &mut dyn Requests, mut take: impl FnMut(&Request)) -> Result<(), TraceError> {
     let mut batch = Vec::new();
@@ -95,7 +115,8 @@ fn each(requests: &mut dyn Requests, mut take: impl FnMut(&Request)) -> Result<(
 /// an earlier reading of it found.
 ///
 /// # Errors
-/// When the device is not in the recording, it cannot be read, or there are too few requests.
+/// When the device is not in the recording, it cannot be read, does not tell what a play needs, or
+/// has too few requests.
 pub fn fit_requests(
     requests: &mut dyn Requests,
     survey: &Survey,
@@ -104,6 +125,7 @@ pub fn fit_requests(
     gaps: Gaps,
 ) -> Result<Fitted, TraceError> {
     let about = requests.about().clone();
+    check(&about)?;
     let Some(place) = survey.devices.iter().position(|device| device.name == disk) else {
         return Err(TraceError::NoDisk {
             disk: disk.into(),

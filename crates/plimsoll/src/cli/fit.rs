@@ -101,7 +101,8 @@ pub(super) fn main(args: &Args) -> Outcome {
 /// Of requests, which are read twice: `first` is the recording, opened.
 fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Failure> {
     if args.from.is_some() || args.to.is_some() {
-        let text = "cut a window out of a recording of requests: only recordings of counters can be";
+        let text =
+            "cut a window out of a recording of requests: only recordings of counters can be";
         return Err(Failure::usage(text).hint("leave --from and --to out"));
     }
     let survey = plimsoll_trace::survey(&mut *first).map_err(failed(Code::Usage))?;
