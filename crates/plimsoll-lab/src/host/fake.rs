@@ -64,6 +64,8 @@ pub struct FakeHost {
     pub failing: BTreeMap<usize, FakeWhen>,
     /// Whether its kernel has md.
     pub has_md: bool,
+    /// Where somebody else has mounted something.
+    pub mounted: BTreeSet<String>,
     /// Programs, modules and files that are not there.
     pub missing: BTreeSet<String>,
     /// What processes have used, by their mark, look by look; the last stays.
@@ -162,7 +164,8 @@ impl FakeHost {
             }
             Action::Await(_) | Action::PortFree(_) => {}
             Action::MountIs { path, .. } => {
-                check(state.mounts.contains_key(path), "is not mounted", path)?;
+                let is_mounted = state.mounts.contains_key(path) || self.mounted.contains(path);
+                check(is_mounted, "is not mounted", path)?;
             }
         }
         Ok(())

@@ -16,6 +16,13 @@ fn plans() -> Vec<Plan> {
     all.map(plan).collect()
 }
 
+/// A machine on which somebody has mounted the Lustre in which one of the stacks stands.
+fn machine() -> FakeHost {
+    let mut host = FakeHost::new();
+    host.mounted.insert("/mnt/lustre".into());
+    host
+}
+
 fn journal(state: &StateDir, owner: Owner) -> Journal {
     let header = Header {
         format: FormatVersion::JOURNAL,
@@ -40,7 +47,7 @@ fn a_plan_raised_and_razed_leaves_nothing() {
     for plan in plans() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::new(dir.path());
-        let mut host = FakeHost::new();
+        let mut host = machine();
         let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
         assert!(!host.state.is_empty());
         assert!(standing.journal.record().standing);
@@ -57,7 +64,7 @@ fn a_plan_that_fails_at_any_step_leaves_nothing_and_names_the_step() {
             for when in [FakeWhen::Before, FakeWhen::After] {
                 let dir = tempfile::tempdir().unwrap();
                 let state = StateDir::new(dir.path());
-                let mut host = FakeHost::new().failing_at(n, when);
+                let mut host = machine().failing_at(n, when);
                 let error =
                     raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap_err();
                 assert_eq!(error.why, plan.steps[n].why);
@@ -82,7 +89,7 @@ fn a_plan_whose_owner_is_killed_at_any_step_leaves_nothing() {
             for done in [false, true] {
                 let dir = tempfile::tempdir().unwrap();
                 let state = StateDir::new(dir.path());
-                let mut host = FakeHost::new();
+                let mut host = machine();
                 let mut journal = journal(&state, dead.clone());
                 for (i, step) in plan.steps.iter().enumerate().take(n + 1) {
                     journal.intend(step).unwrap();
@@ -109,7 +116,7 @@ fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
         for _ in 0..40 {
             let dir = tempfile::tempdir().unwrap();
             let state = StateDir::new(dir.path());
-            let mut host = FakeHost::new();
+            let mut host = machine();
             let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
             let begun = host.asked.len();
             for _ in 0..rng.below(12) {
@@ -132,7 +139,7 @@ fn undoing_goes_on_after_an_error_and_keeps_the_journal() {
     let plan = &plans()[1];
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
-    let mut host = FakeHost::new();
+    let mut host = machine();
     let standing = raise(plan, None, &mut host, journal(&state, Owner::this())).unwrap();
     // The directory stays foreign for ever: everything else must still go.
     for owner in host.state.dirs.values_mut() {
@@ -164,7 +171,7 @@ fn what_another_process_is_at_work_on_is_refused_by_number() {
 fn what_somebody_holds_is_left_alone_and_the_others_go() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
-    let mut host = FakeHost::new();
+    let mut host = machine();
     let base = dir.path().join("base");
     for name in ["iscsi", "raid1"] {
         let mut options = Options::new(base.clone());
