@@ -66,7 +66,8 @@ const ALLOWED: &[&str] = &[
 /// below. After it the command is killed and the step fails.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a daemon may take to be ready; those we know need below 0.3 s on a busy machine.
+/// How long a daemon may take to be ready, where its question does not say otherwise; those we know
+/// need below 0.3 s on a busy machine.
 const READY_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a question whether a daemon is ready may take.
@@ -315,10 +316,11 @@ impl LocalHost {
                     output: last_words(),
                 });
             }
-            if self.clock.now().saturating_sub(began) > READY_LIMIT {
+            let limit = ready_limit(ready);
+            if self.clock.now().saturating_sub(began) > limit {
                 return Err(HostError::NotReady {
                     command: shown.into(),
-                    seconds: READY_LIMIT.as_secs(),
+                    seconds: limit.as_secs(),
                     output: last_words(),
                 });
             }
@@ -355,10 +357,7 @@ impl LocalHost {
 
     fn await_success(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
         let began = self.clock.now();
-        let limit = match cmd.limit_s {
-            0 => READY_LIMIT,
-            seconds => Duration::from_secs(seconds.into()),
-        };
+        let limit = success_limit(cmd);
         loop {
             match self.ask(id, cmd, &command_mark(id))? {
                 Ok(_) => return Ok(()),
@@ -614,6 +613,22 @@ fn loops_of(file: &Path) -> Result<Vec<PathBuf>, HostError> {
 fn arrays_of(files: &[String]) -> Result<Vec<PathBuf>, HostError> {
     let shown = files.join(", ");
     loops::arrays_of(files).map_err(HostError::io("find the array of", Path::new(&shown)))
+}
+
+/// How long is waited for a command to succeed.
+fn success_limit(cmd: &Cmd) -> Duration {
+    match cmd.limit_s {
+        0 => READY_LIMIT,
+        seconds => Duration::from_secs(seconds.into()),
+    }
+}
+
+/// How long is waited for a daemon.
+fn ready_limit(ready: &Ready) -> Duration {
+    match ready {
+        Ready::Succeeds(cmd) => success_limit(cmd),
+        _ => READY_LIMIT,
+    }
 }
 
 fn is_mounted(path: &Path) -> Result<bool, HostError> {

@@ -195,7 +195,8 @@ impl<'a> Cluster<'a> {
             }
             _ => self.cli_on(node, &["volume", "heal", volume]),
         };
-        self.start(node, Ready::Succeeds(is_back))
+        // A client tries a brick again every few seconds, and each try may take some itself.
+        self.start(node, Ready::Succeeds(is_back.within_s(90)))
     }
 
     /// A command to the first server. It ends: every command is bounded in time, which this
