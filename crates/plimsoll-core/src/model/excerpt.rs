@@ -48,15 +48,22 @@ impl Model {
         }
     }
 
-    /// A stretch of the recorded requests that takes `seconds` at `scale` times their pace, from a
-    /// start that is drawn: the same seed gives the same stretch. `None` for a model without
-    /// requests.
+    /// A stretch of the recorded requests that takes `seconds` at `scale` times their pace. A request
+    /// is drawn, and where in the stretch it lies: so a stretch is met as often as requests are in
+    /// it, and what requests meet on the mean is what they met. The same seed gives the same stretch.
+    /// `None` for a model without requests.
     #[must_use]
     pub fn stretch(&self, seconds: u32, scale: f64, seed: Seed) -> Option<Excerpt> {
         let packed = self.requests.as_ref()?;
         let recorded = Nanos(round_u64(f64::from(seconds) * scale * 1e9));
-        let room = packed.length().since(recorded);
-        let from = Nanos(Rng::new(seed.derive("stretch", 0)).below(room.0.saturating_add(1)));
+        let mut rng = Rng::new(seed.derive("stretch", 0));
+        let drawn = to_usize(rng.below(packed.requests().max(1)));
+        let at = packed
+            .unpack()
+            .nth(drawn)
+            .map_or(Nanos(0), |request| request.at);
+        let before = Nanos(rng.below(recorded.0.saturating_add(1)));
+        let from = at.since(before).min(packed.length().since(recorded));
         Some(Excerpt {
             cells: count(packed, seconds, from, scale),
             from,
@@ -145,5 +152,71 @@ impl Iterator for Played {
             Played::Drawn(arrivals) => arrivals.next(),
             Played::Recorded(recorded) => recorded.next(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::bursty;
+    use crate::model::{Gaps, Packer};
+    use crate::workload::blocks::Traced;
+
+    /// An hour with one read a minute, and a burst of 6000 in its 30th minute.
+    fn quiet_but_for_a_burst() -> Model {
+        let minute = 60 * Nanos::SECOND.0;
+        let quiet = (0..60).map(|n| n * minute);
+        let burst = (0..6_000).map(|n| 30 * minute + 1_000_000 + n * 5_000_000);
+        let mut instants: Vec<u64> = quiet.chain(burst).collect();
+        instants.sort_unstable();
+        let mut packer = Packer::new(Gaps::Exact);
+        for at in instants {
+            packer.push(&Traced {
+                at: Nanos(at),
+                kind: Kind::Read,
+                offset: at / 4096 * 4096,
+                bytes: 4096,
+            });
+        }
+        Model {
+            requests: Some(Box::new(packer.finish(Nanos(60 * minute)))),
+            ..bursty()
+        }
+    }
+
+    #[test]
+    fn stretches_are_where_the_requests_are_and_count_what_they_play() {
+        let model = quiet_but_for_a_burst();
+        let mut met = 0;
+        for seed in 0..100 {
+            let excerpt = model.stretch(10, 2.0, Seed(seed)).unwrap();
+            assert_eq!(model.stretch(10, 2.0, Seed(seed)).unwrap(), excerpt);
+            assert!(excerpt.from <= Nanos(3_580 * Nanos::SECOND.0));
+            let asked: u64 = excerpt.cells.iter().map(|cell| cell.read.ops).sum();
+            let end = Nanos(10 * Nanos::SECOND.0);
+            let played = model.play(&excerpt, &Space::AsRecorded, 512, Seed(1));
+            let played = played.take_while(|request| request.intended_at < end);
+            assert_eq!(played.count() as u64, asked, "{seed}");
+            met += u64::from(asked > 100);
+        }
+        // 99 of 100 requests are in the burst, which lasts 30 s of an hour.
+        assert!(met > 90, "{met} of 100 stretches met the burst");
+        assert!(bursty().stretch(10, 1.0, Seed(0)).is_none());
+    }
+
+    #[test]
+    fn the_whole_is_every_request_faster() {
+        let model = quiet_but_for_a_burst();
+        let excerpt = model.whole(10.0);
+        let played: Vec<_> = model
+            .play(&excerpt, &Space::AsRecorded, 512, Seed(1))
+            .collect();
+        assert_eq!(played.len(), 6_060);
+        assert_eq!(played[1].intended_at, Nanos(6 * Nanos::SECOND.0));
+        let length = excerpt
+            .cells
+            .iter()
+            .fold(Nanos(0), |sum, cell| sum + cell.length);
+        assert_eq!(length, Nanos(360 * Nanos::SECOND.0));
     }
 }
