@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is measured of a stream of requests, and how far two streams are apart.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use plimsoll_core::model::{Fidelity, ZONE_BYTES};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::Kind;
@@ -11,6 +9,7 @@ use plimsoll_core::workload::blocks::Traced;
 
 use super::Device;
 use super::reuse::Reuse;
+use super::table::Table;
 
 /// Classes of gaps for each power of ten: fine against those in which gaps are kept.
 const GAP_CLASSES: f64 = 64.0;
@@ -69,14 +68,16 @@ impl Counts {
 /// What is measured of a stream.
 pub(super) struct Measures {
     length: Nanos,
-    /// Operations and bytes by kind.
-    totals: BTreeMap<Kind, (u64, u64)>,
-    transfers: BTreeMap<(Kind, u32), u64>,
+    /// Operations and bytes by kind, in the order of [`Kind::ALL`].
+    totals: [(u64, u64); Kind::ALL.len()],
+    /// Requests by kind and size.
+    transfers: Table<u64>,
     /// Gaps by class; those of no time are in the first.
     gaps: Vec<u64>,
     last_at: Option<Nanos>,
     counts: [Counts; WINDOWS.len()],
-    zones: BTreeMap<u64, u64>,
+    /// Requests by zone.
+    zones: Table<u64>,
     reuse: Reuse,
 }
 
@@ -84,24 +85,24 @@ impl Measures {
     pub(super) fn new(device: &Device, length: Nanos) -> Measures {
         Measures {
             length,
-            totals: BTreeMap::new(),
-            transfers: BTreeMap::new(),
+            totals: Default::default(),
+            transfers: Table::new(),
             gaps: Vec::new(),
             last_at: None,
             counts: Default::default(),
-            zones: BTreeMap::new(),
+            zones: Table::new(),
             reuse: Reuse::new(device.bytes),
         }
     }
 
     pub(super) fn add(&mut self, request: &Traced) {
-        let total = self.totals.entry(request.kind).or_default();
+        let kind = request.kind.index();
+        let total = &mut self.totals[kind];
         total.0 += 1;
         total.1 += u64::from(request.bytes);
         *self
             .transfers
-            .entry((request.kind, request.bytes))
-            .or_default() += 1;
+            .at((kind as u64) << 32 | u64::from(request.bytes)) += 1;
         if let Some(last) = self.last_at.replace(request.at) {
             let class = gap_class(request.at.since(last));
             if self.gaps.len() <= class {
@@ -112,7 +113,7 @@ impl Measures {
         for (counts, (length, _)) in self.counts.iter_mut().zip(WINDOWS) {
             counts.add(request.at.0 / length.0);
         }
-        *self.zones.entry(request.offset / ZONE_BYTES).or_default() += 1;
+        *self.zones.at(request.offset / ZONE_BYTES) += 1;
         self.reuse.add(request);
     }
 
@@ -123,8 +124,11 @@ impl Measures {
     /// How far `played` is from these, gate by gate.
     pub(super) fn compare(&self, played: &Measures) -> Vec<Fidelity> {
         let mut lines = Vec::new();
-        for (kind, (ops, bytes)) in &self.totals {
-            let (played_ops, played_bytes) = played.totals.get(kind).copied().unwrap_or_default();
+        let totals = self.totals.iter().zip(&played.totals).zip(Kind::ALL);
+        for (((ops, bytes), (played_ops, played_bytes)), kind) in totals {
+            if (ops, played_ops) == (&0, &0) {
+                continue;
+            }
             let seconds = self.length.as_secs_f64();
             let mut line = |what: &str, recorded: u64, played: u64| {
                 let name = format!("{} {what} per second", kind.name());
@@ -132,9 +136,9 @@ impl Measures {
                 let (recorded, played) = (per_s(recorded), per_s(played));
                 lines.push(Fidelity::relative(name, recorded, played, RATE_GATE));
             };
-            line("operations", *ops, played_ops);
+            line("operations", *ops, *played_ops);
             if *bytes > 0 {
-                line("bytes", *bytes, played_bytes);
+                line("bytes", *bytes, *played_bytes);
             }
         }
         lines.push(distance(
@@ -214,16 +218,19 @@ fn gap_class(gap: Nanos) -> usize {
 }
 
 /// Total variation: the share of the counts that would have to move to make two tables alike.
-fn variation<K: Copy + Ord>(a: &BTreeMap<K, u64>, b: &BTreeMap<K, u64>) -> f64 {
-    let total = |of: &BTreeMap<K, u64>| of.values().sum::<u64>().max(1) as f64;
-    let (all_a, all_b) = (total(a), total(b));
-    let keys: BTreeSet<K> = a.keys().chain(b.keys()).copied().collect();
-    let share = |of: &BTreeMap<K, u64>, key: &K, all: f64| {
-        of.get(key).copied().unwrap_or_default() as f64 / all
+fn variation(a: &Table<u64>, b: &Table<u64>) -> f64 {
+    let (all_a, all_b) = (a.sorted(), b.sorted());
+    let total = |of: &[(u64, u64)]| of.iter().map(|(_, count)| count).sum::<u64>().max(1) as f64;
+    let (total_a, total_b) = (total(&all_a), total(&all_b));
+    let share = |of: &Table<u64>, number: u64, total: f64| {
+        of.get(number).unwrap_or_default() as f64 / total
     };
-    let apart = keys
-        .iter()
-        .map(|key| (share(a, key, all_a) - share(b, key, all_b)).abs());
+    let in_a = all_a.iter().map(|(number, _)| *number);
+    let only_in_b = all_b.iter().map(|(number, _)| *number);
+    let only_in_b = only_in_b.filter(|number| a.get(*number).is_none());
+    let apart = in_a
+        .chain(only_in_b)
+        .map(|number| (share(a, number, total_a) - share(b, number, total_b)).abs());
     apart.sum::<f64>() / 2.0
 }
 
@@ -250,7 +257,12 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_their_definitions() {
-        let table = |of: &[(u32, u64)]| of.iter().copied().collect::<BTreeMap<_, _>>();
+        let table = |of: &[(u64, u64)]| {
+            let mut table = Table::new();
+            of.iter()
+                .for_each(|(number, count)| *table.at(*number) = *count);
+            table
+        };
         let (a, b) = (table(&[(1, 50), (2, 50)]), table(&[(1, 30), (3, 70)]));
         assert!((variation(&a, &b) - 0.7).abs() < 1e-12);
         assert!(variation(&a, &a).abs() < 1e-12);

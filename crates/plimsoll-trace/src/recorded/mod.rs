@@ -8,6 +8,7 @@
 mod counted;
 mod measures;
 mod reuse;
+mod table;
 
 use plimsoll_core::model::{Fidelity, Gaps, Packer};
 use plimsoll_core::units::Nanos;

@@ -7,15 +7,15 @@
 //! stands for all, chosen by a hash of their number, with distances in proportion: Waldspurger,
 //! Park, Garthwaite and Ahmad, "Efficient MRC construction with SHARDS" (2015).
 
-use std::collections::BTreeMap;
-
 use plimsoll_core::num::to_usize;
 use plimsoll_core::workload::blocks::Traced;
+
+use super::table::Table;
 
 /// A block of the cache.
 const BLOCK_BYTES: u64 = 4096;
 /// Accesses of a recording that are looked at, about.
-const ACCESSES: u64 = 1 << 20;
+const ACCESSES: u64 = 1 << 18;
 /// Sizes of caches, in powers of two of blocks.
 const SIZES: usize = 40;
 
@@ -24,7 +24,7 @@ pub(super) struct Reuse {
     /// A block is looked at when its hash lies below.
     below: u64,
     /// Where in `seen` each block was accessed last.
-    last: BTreeMap<u64, u32>,
+    last: Table<Option<u32>>,
     /// 1 at the last access of each block: sums over it are counts of blocks (Fenwick's tree).
     tree: Vec<u32>,
     next: u32,
@@ -43,7 +43,7 @@ impl Reuse {
         };
         Reuse {
             below,
-            last: BTreeMap::new(),
+            last: Table::new(),
             tree: vec![0; 2 * to_usize(ACCESSES) + 1],
             next: 0,
             hits: [0; SIZES],
@@ -71,7 +71,7 @@ impl Reuse {
         let now = self.next;
         self.next += 1;
         self.accesses += 1;
-        let before = self.last.insert(block, now);
+        let before = self.last.at(block).replace(now);
         if let Some(before) = before {
             let since = self.sum(now) - self.sum(before + 1);
             self.change(before, u32::MAX);
@@ -107,15 +107,19 @@ impl Reuse {
     /// Moves the last accesses together, so that there is room for more; forgets the oldest half
     /// when they fill it all.
     fn renumber(&mut self) {
-        let mut order: Vec<(u32, u64)> = self.last.iter().map(|(b, at)| (*at, *b)).collect();
+        let blocks = self.last.sorted();
+        let mut order: Vec<(u32, u64)> = blocks
+            .into_iter()
+            .filter_map(|(block, at)| Some((at?, block)))
+            .collect();
         order.sort_unstable();
         let keep = order.len().min(to_usize(ACCESSES));
         order.drain(..order.len() - keep);
         self.tree.fill(0);
-        self.last.clear();
+        self.last = Table::new();
         self.next = 0;
         for (_, block) in order {
-            self.last.insert(block, self.next);
+            *self.last.at(block) = Some(self.next);
             self.change(self.next, 1);
             self.next += 1;
         }
@@ -168,6 +172,7 @@ mod tests {
         let n = 2 * ACCESSES + 5_000;
         let found = ratios((0..n).map(|i| i % 1000));
         assert!(found[9] > 0.999, "512 blocks: {}", found[9]);
-        assert!(found[10] < 0.001, "1024 blocks: {}", found[10]);
+        // Of the first round every access misses.
+        assert!(found[10] < 0.002, "1024 blocks: {}", found[10]);
     }
 }

@@ -161,6 +161,7 @@ fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     gaps: Gaps,
+    class_gaps: Vec<Nanos>,
     /// Class of the last gap in steps of 16.
     last_gap: usize,
     last_place: Place,
@@ -184,6 +185,7 @@ impl Sequence {
     pub(super) fn new(gaps: Gaps) -> Sequence {
         Sequence {
             gaps,
+            class_gaps: class_gaps(),
             last_gap: 0,
             last_place: Place::Far,
             ends: Latest([NOWHERE; RECENT]),
@@ -226,7 +228,7 @@ impl Sequence {
         let table = table::GAP + 6 * self.last_gap + place.situation();
         let class = coder.symbol(table, gap_class(gap));
         self.last_gap = usize::from(class / 16);
-        class_gap(class)
+        self.class_gaps[usize::from(class)]
     }
 
     fn code_place(&mut self, coder: &mut impl Coder, offset: u64) -> Place {
@@ -352,12 +354,9 @@ fn gap_class(gap: Nanos) -> u8 {
     small(to_usize(round_u64(class)))
 }
 
-fn class_gap(class: u8) -> Nanos {
-    match class.checked_sub(1) {
-        None => Nanos(0),
-        Some(steps) => {
-            let ns = 10f64.powf(f64::from(steps) / CLASSES_PER_DECADE);
-            Nanos(round_u64(ns))
-        }
-    }
+/// The gap of each class.
+fn class_gaps() -> Vec<Nanos> {
+    let gap = |step| Nanos(round_u64(10f64.powf(f64::from(step) / CLASSES_PER_DECADE)));
+    let gaps = (0..u32::from(u8::MAX)).map(gap);
+    std::iter::once(Nanos(0)).chain(gaps).collect()
 }
