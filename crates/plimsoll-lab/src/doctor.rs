@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::facts;
-use crate::host::{Host, package_of};
+use crate::host::{Host, remedy_of};
 use crate::stacks::{self, Choice, Needs};
 use plimsoll_core::settings::Settings;
 
@@ -187,8 +187,7 @@ fn installed(
         let found = path
             .as_ref()
             .map_or_else(|| "absent".into(), |p| p.display().to_string());
-        let remedy = format!("apt-get install {}", package_of(name));
-        check(name, path.is_some(), found, &needed_for, &remedy)
+        check(name, path.is_some(), found, &needed_for, &remedy_of(name))
     };
     names.iter().map(one).collect()
 }

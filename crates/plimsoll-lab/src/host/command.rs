@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::clock::Clock;
-use super::error::{HostError, package_of};
+use super::error::HostError;
 use super::{MARK_VARIABLE, mounts};
 
 /// Lines of output kept for an error.
@@ -60,7 +60,6 @@ impl SearchPath {
     pub(crate) fn require(&self, program: &str) -> Result<PathBuf, HostError> {
         self.find(program).ok_or_else(|| HostError::Missing {
             program: program.into(),
-            package: package_of(program).into(),
         })
     }
 }

@@ -8,12 +8,10 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A program is not installed.
-    #[error("{program} is missing: apt-get install {package}")]
+    #[error("{program} is missing: {}", remedy_of(.program))]
     Missing {
         /// The program.
         program: String,
-        /// The Debian package that brings it.
-        package: String,
     },
     /// A command ended with something else than 0.
     #[error("'{command}' ended with {status}{}", output_note(.output))]
@@ -96,9 +94,22 @@ impl HostError {
     }
 }
 
-/// The Debian package that brings a program or a module of one.
+/// What to do about a program, or a module of one, that is missing.
 #[must_use]
-pub fn package_of(program: &str) -> &'static str {
+pub fn remedy_of(program: &str) -> String {
+    match program {
+        "lfs" | "lctl" | "mount.lustre" => format!("{NO_LUSTRE} lustre-client-utils"),
+        "mkfs.lustre" => format!("{NO_LUSTRE} lustre-server-utils"),
+        _ => format!("apt-get install {}", package_of(program)),
+    }
+}
+
+/// Begins what to do about programs of Lustre.
+const NO_LUSTRE: &str = "Debian has no Lustre; build its modules and programs from source for the \
+    kernel in use, or get them from the maker of the system:";
+
+/// The Debian package that brings a program or a module of one.
+fn package_of(program: &str) -> &'static str {
     match program {
         "tgtd" | "tgtadm" => "tgt",
         "qemu-storage-daemon" => "qemu-system-common",
@@ -131,9 +142,6 @@ pub fn package_of(program: &str) -> &'static str {
         "ceph-osd" => "ceph-osd",
         "ceph-mds" => "ceph-mds",
         "ceph-fuse" => "ceph-fuse",
-        "lfs" => {
-            "lustre-client-utils (not in Debian; build it with its kernel modules from source)"
-        }
         "fio" => "fio",
         "bonnie++" => "bonnie++",
         "iozone" => "iozone3 (Debian non-free; or build it from iozone.org)",

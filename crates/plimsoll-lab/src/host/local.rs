@@ -564,7 +564,7 @@ impl Host for LocalHost {
     }
 
     fn knows_md(&self) -> bool {
-        Path::new("/proc/mdstat").exists() || mounts::has_module("drivers/md", "md-mod")
+        Path::new("/proc/mdstat").exists() || mounts::has_module("md-mod")
     }
 
     fn is_root(&self) -> bool {

@@ -31,7 +31,7 @@ pub mod watchdog;
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use command::SearchPath;
 pub use dirs::journal_of;
-pub use error::{HostError, package_of};
+pub use error::{HostError, remedy_of};
 pub use fake::{FakeHost, FakeState, FakeWhen};
 pub use local::LocalHost;
 pub use nodes::{Hosts, Nodes};

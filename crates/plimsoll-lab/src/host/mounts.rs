@@ -39,16 +39,27 @@ pub(crate) fn knows_file_system(name: &str) -> bool {
     {
         return true;
     }
-    has_module(&format!("fs/{name}"), name)
+    has_module(name)
 }
 
-/// Whether a module of this name can be loaded from this folder of the kernel's.
-pub(crate) fn has_module(folder: &str, name: &str) -> bool {
+/// Whether the kernel in use has a module of this name, wherever it came from: those that are built
+/// outside of the kernel lie in other folders than its own.
+pub(crate) fn has_module(name: &str) -> bool {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
-    let folder = format!("/lib/modules/{release}/kernel/{folder}");
-    let mut endings = ["ko", "ko.xz", "ko.zst", "ko.gz"].iter();
-    endings.any(|ending| Path::new(&folder).join(format!("{name}.{ending}")).exists())
+    let list = fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
+    lists_module(&list.unwrap_or_default(), name)
+}
+
+/// Whether a list of modules (`modules.dep`: a file in each line, and behind a colon those it needs)
+/// has one of this name.
+fn lists_module(list: &str, name: &str) -> bool {
+    let file = |line: &str| {
+        let path = line.split(':').next().unwrap_or_default();
+        let file = path.rsplit('/').next().unwrap_or_default();
+        file.split_once(".ko").is_some_and(|(stem, _)| stem == name)
+    };
+    list.lines().any(file)
 }
 
 /// Whether something is mounted exactly at `path`.
@@ -129,6 +140,21 @@ mod tests {
         assert_eq!(mount.file_system, "ext3");
         assert_eq!(mount.source, "/dev/root");
         assert_eq!(parse_line("nonsense"), None);
+    }
+
+    #[test]
+    fn a_module_is_found_in_any_folder_by_its_whole_name() {
+        let list = "kernel/fs/nfs/nfs.ko: kernel/net/sunrpc/sunrpc.ko\n\
+            updates/dkms/lustre.ko.xz: updates/dkms/lnet.ko.xz\n";
+        for (name, expect) in [
+            ("nfs", true),
+            ("lustre", true),
+            ("lnet", false),
+            ("fs", false),
+            ("", false),
+        ] {
+            assert_eq!(lists_module(list, name), expect, "{name}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::Unmet;
-use crate::host::{Host, package_of};
+use crate::host::{Host, remedy_of};
 
 /// What a stack needs of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Needs {
     pub qemu_modules: Vec<&'static str>,
     /// Device files, each with what to do when it is missing.
     pub devices: Vec<(&'static str, &'static str)>,
+    /// Types of file systems that the kernel must be able to mount.
+    pub file_systems: Vec<&'static str>,
     /// Whether root is needed.
     pub root: bool,
 }
@@ -33,22 +35,9 @@ impl Needs {
         add(&mut self.programs, other.programs);
         add(&mut self.qemu_modules, other.qemu_modules);
         add(&mut self.devices, other.devices);
+        add(&mut self.file_systems, other.file_systems);
         self.root |= other.root;
         self
-    }
-
-    /// Debian packages that bring the programs and modules, each once.
-    #[must_use]
-    pub fn packages(&self) -> Vec<&'static str> {
-        let mut packages: Vec<&str> = self
-            .programs
-            .iter()
-            .chain(&self.qemu_modules)
-            .map(|name| package_of(name))
-            .collect();
-        packages.sort_unstable();
-        packages.dedup();
-        packages
     }
 
     /// Everything that is missing.
@@ -62,14 +51,18 @@ impl Needs {
         let modules = self.qemu_modules.iter();
         let modules = modules.filter(|name| host.find_qemu_module(name).is_none());
         for name in programs.chain(modules) {
-            missing.push(format!(
-                "{name} is missing: apt-get install {}",
-                package_of(name)
-            ));
+            missing.push(format!("{name} is missing: {}", remedy_of(name)));
         }
         for (device, remedy) in &self.devices {
             if !host.exists(Path::new(device)) {
                 missing.push(format!("{device} is missing: {remedy}"));
+            }
+        }
+        for name in &self.file_systems {
+            if !host.knows_file_system(name) {
+                missing.push(format!(
+                    "the kernel cannot mount {name}: install the modules for the kernel in use"
+                ));
             }
         }
         if self.root && !host.is_root() {
@@ -99,7 +92,6 @@ mod tests {
             let unmet = needs.check(&host).unwrap_err();
             let expect = format!("{name} is missing: apt-get install {package}");
             assert_eq!(unmet.0, [expect]);
-            assert!(needs.packages().contains(&package));
         }
     }
 }

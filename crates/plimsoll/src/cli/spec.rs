@@ -8,7 +8,7 @@ use plimsoll_core::model::{Model, Packed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_lab::attach;
-use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, package_of};
+use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, remedy_of};
 use plimsoll_lab::stacks::{self, Choice};
 use plimsoll_nfs::Address;
 use std::os::unix::fs::FileTypeExt;
@@ -168,9 +168,9 @@ fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
     for program in commands.phases.iter().filter_map(|c| c.argv.first()) {
         if host.find_program(program).is_none() {
             return Err(Failure::usage(format!(
-                "run {}: {program} is missing: apt-get install {}",
+                "run {}: {program} is missing: {}",
                 commands.name,
-                package_of(program)
+                remedy_of(program)
             )));
         }
     }
