@@ -287,7 +287,8 @@ pub struct TrialResult {
     pub nodes: Vec<NodeResult>,
 }
 
-/// What one server used during a trial, looked at once a second.
+/// What one server used during a trial, looked at once a second. An object storage target of Lustre
+/// is known by its client alone: no processor time, no memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerUse {

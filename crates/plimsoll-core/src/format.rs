@@ -18,7 +18,7 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 4 };
+    pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 5 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 1, minor: 2 };
     /// Journals of changes made to a machine.

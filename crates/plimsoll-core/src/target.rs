@@ -25,6 +25,26 @@ pub struct TargetFacts {
     pub free_bytes: u64,
     /// Alignment direct I/O needs; 0 where direct I/O does not work.
     pub direct_align_bytes: u32,
+    /// What the file system is spread over, where it tells: the targets of Lustre.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<StorageTarget>,
+    /// How files that are made there are spread over them, in words, or why that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub striping: String,
+}
+
+/// One of several places that a file system keeps its data in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StorageTarget {
+    /// Its name: `scratch-MDT0000` of metadata, `scratch-OST0001` of data.
+    pub name: String,
+    /// Its size; 0 when it is away.
+    pub size_bytes: u64,
+    /// Room on it; 0 when it is away.
+    pub free_bytes: u64,
+    /// Whether it does not answer.
+    pub is_away: bool,
 }
 
 /// What is known of the machine.

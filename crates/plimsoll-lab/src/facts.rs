@@ -80,6 +80,8 @@ pub fn target(path: &Path) -> Result<TargetFacts, HostError> {
         size_bytes: room.f_blocks * room.f_frsize,
         free_bytes: room.f_bavail * room.f_frsize,
         direct_align_bytes: direct_align(dir),
+        targets: Vec::new(),
+        striping: String::new(),
     })
 }
 
@@ -129,6 +131,8 @@ pub fn export(address: &str) -> Result<TargetFacts, HostError> {
         size_bytes: room.size_bytes,
         free_bytes: room.free_bytes,
         direct_align_bytes: 0,
+        targets: Vec::new(),
+        striping: String::new(),
     })
 }
 

@@ -14,6 +14,7 @@ pub mod experiment;
 pub mod facts;
 pub mod host;
 pub mod journal;
+pub mod lustre;
 pub mod proofs;
 pub mod raise;
 pub mod stacks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Watching the servers of a stack while it works: who moved how much, who used which processor
+//! Watching the servers of a system while it works: who moved how much, who used which processor
 //! time, whose memory grew, and who stood still while others worked.
 //!
 //! Invariant: watching takes a look each second and keeps a few numbers per server, whatever the
@@ -8,6 +8,7 @@
 use plimsoll_core::event::ServerUse;
 use plimsoll_core::plan::Server;
 use plimsoll_core::units::Nanos;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -22,57 +23,71 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A server that moved less than this in a look stood still: heartbeats are less.
 const STILL_BYTES: u64 = 4096;
 
+/// Most targets of a Lustre that are kept although nothing was moved to or from them: those of a
+/// large one that the files do not lie on would hide the rest.
+const IDLE_TARGETS_MAX: usize = 64;
+
+/// What is watched of a system.
+#[derive(Debug, Clone, Copy)]
+pub struct Subjects<'a> {
+    /// Its servers, by their processes.
+    pub servers: &'a [Server],
+    /// The name of a Lustre file system whose object storage targets are watched, by what this machine
+    /// counts of them as a client. Their processors and memory are not seen.
+    pub lustre: Option<&'a str>,
+}
+
 /// One server while it is watched.
-struct Watched<'a> {
-    server: &'a Server,
+struct Watched {
+    name: String,
+    is_target: bool,
     first: Usage,
     last: Usage,
     thread_share_max: f64,
     still: Nanos,
 }
 
-/// Watches these servers until told to stop, and says what they used. Servers whose node cannot
-/// be asked are left out.
+/// Watches these until told to stop, and says what they used. Servers whose node cannot be asked
+/// are left out, and of more than 64 targets of a Lustre those that nothing was moved to or from.
 pub fn watch(
-    servers: &[Server],
+    subjects: &Subjects<'_>,
     hosts: &mut dyn Hosts,
     clock: &dyn Clock,
     stop: &AtomicBool,
 ) -> Vec<ServerUse> {
     let began = clock.now();
-    let mut watched: Vec<Watched<'_>> = Vec::new();
-    for server in servers {
-        if let Some(first) = look(server, hosts) {
-            watched.push(Watched {
-                server,
-                first,
-                last: first,
-                thread_share_max: 0.0,
-                still: Nanos(0),
-            });
-        }
-    }
+    let looks = look(subjects, hosts).into_iter();
+    let mut watched: Vec<Watched> = looks.filter_map(Watched::new).collect();
     let mut before = began;
     loop {
         while clock.now().saturating_sub(before) < LOOK && !stop.load(Ordering::Relaxed) {
             clock.pause(PAUSE);
         }
         let now = clock.now();
-        note(&mut watched, hosts, now.saturating_sub(before));
+        let passed = now.saturating_sub(before);
+        note(&mut watched, look(subjects, hosts), passed);
         before = now;
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
     let length = nanos(before.saturating_sub(began));
-    watched.iter().map(|one| one.result(length)).collect()
+    let targets = watched.iter().filter(|one| one.is_target).count();
+    let is_kept = |one: &&Watched| {
+        let idle = one.is_target && one.last.moved_bytes == one.first.moved_bytes;
+        !idle || targets <= IDLE_TARGETS_MAX
+    };
+    let kept = watched.iter().filter(is_kept);
+    kept.map(|one| one.result(length)).collect()
 }
 
-/// Takes one look at all.
-fn note(watched: &mut [Watched<'_>], hosts: &mut dyn Hosts, passed: Duration) {
+/// Notes one look at all.
+fn note(watched: &mut [Watched], looks: Vec<Look>, passed: Duration) {
+    let looks = looks.into_iter().map(|look| (look.name, look.usage));
+    let mut looks: BTreeMap<String, Option<Usage>> = looks.collect();
     let mut moved = Vec::new();
     for one in watched.iter_mut() {
-        let now = look(one.server, hosts).unwrap_or(one.last);
+        let now = looks.remove(&one.name).flatten().unwrap_or(one.last);
         let thread = now
             .busiest_thread_ns
             .saturating_sub(one.last.busiest_thread_ns);
@@ -89,16 +104,58 @@ fn note(watched: &mut [Watched<'_>], hosts: &mut dyn Hosts, passed: Duration) {
     }
 }
 
-fn look(server: &Server, hosts: &mut dyn Hosts) -> Option<Usage> {
-    let host = hosts.on(&server.node).ok()?;
-    let used = server.marks.iter().map(|mark| host.usage(mark));
-    Some(used.fold(Usage::default(), Usage::and))
+/// What one server has used so far.
+struct Look {
+    name: String,
+    is_target: bool,
+    /// `None` where its node cannot be asked.
+    usage: Option<Usage>,
 }
 
-impl Watched<'_> {
+/// Takes one look at all.
+fn look(subjects: &Subjects<'_>, hosts: &mut dyn Hosts) -> Vec<Look> {
+    let mut looks = Vec::new();
+    for server in subjects.servers {
+        let usage = hosts.on(&server.node).ok().map(|host| {
+            let used = server.marks.iter().map(|mark| host.usage(mark));
+            used.fold(Usage::default(), Usage::and)
+        });
+        looks.push(Look {
+            name: server.name.clone(),
+            is_target: false,
+            usage,
+        });
+    }
+    let lustre = subjects.lustre;
+    let moved = lustre.map(|name| hosts.here().moved_by_targets(name));
+    let target = |(name, moved_bytes)| Look {
+        name,
+        is_target: true,
+        usage: Some(Usage {
+            moved_bytes,
+            ..Usage::default()
+        }),
+    };
+    looks.extend(moved.unwrap_or_default().into_iter().map(target));
+    looks
+}
+
+impl Watched {
+    fn new(look: Look) -> Option<Self> {
+        let first = look.usage?;
+        Some(Watched {
+            name: look.name,
+            is_target: look.is_target,
+            first,
+            last: first,
+            thread_share_max: 0.0,
+            still: Nanos(0),
+        })
+    }
+
     fn result(&self, length: Nanos) -> ServerUse {
         ServerUse {
-            server: self.server.name.clone(),
+            server: self.name.clone(),
             length,
             cpu_ns: self.last.cpu_ns.saturating_sub(self.first.cpu_ns),
             thread_share_max: self.thread_share_max,
@@ -145,7 +202,11 @@ mod tests {
         host.usages
             .insert("mark-b".into(), vec![at(10, 0), at(20, 7)]);
         let stop = AtomicBool::new(true);
-        let used = watch(&servers, &mut host, &SystemClock::new(), &stop);
+        let subjects = Subjects {
+            servers: &servers,
+            lustre: None,
+        };
+        let used = watch(&subjects, &mut host, &SystemClock::new(), &stop);
         assert_eq!((used[0].moved_bytes, used[0].cpu_ns), (1 << 20, 500));
         assert_eq!(used[0].still, Nanos(0));
         assert!(used[1].still.0 > 0 && used[1].moved_bytes == 10);

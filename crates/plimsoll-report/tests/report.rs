@@ -12,8 +12,9 @@ use std::path::Path;
 
 use common::{Size, results};
 use phases::{of_phases, of_programs};
-use plimsoll_core::event::Results;
+use plimsoll_core::event::{Results, ServerUse};
 use plimsoll_core::load::{ClockOffset, Lost, NodeResult};
+use plimsoll_core::target::StorageTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_report::{build, csv, html, terminal};
 
@@ -55,6 +56,63 @@ fn the_reports_of_fixed_results_are_as_they_were() {
     snapshot("report.html", &page(&results));
     snapshot("report.txt", &text(&results));
     snapshot("report.csv", &csv(&results));
+}
+
+#[test]
+fn what_a_system_is_spread_over_is_listed_up_to_a_limit() {
+    let mut results = results(SMALL);
+    assert!(!page(&results).contains("spread over"));
+    let facts = results.manifest.arms[0].facts.as_mut().unwrap();
+    facts.striping = "each file over 4 object storage targets".into();
+    facts.targets = (0..70_u64)
+        .map(|n| StorageTarget {
+            name: format!("work-OST{n:04x}"),
+            size_bytes: (n + 1) << 30,
+            free_bytes: 1 << 30,
+            is_away: n == 1,
+        })
+        .collect();
+    let page = page(&results);
+    for expect in [
+        "each file over 4 object",
+        "work-OST0000",
+        ">away<",
+        "work-OST003f",
+        "and 6 targets more",
+    ] {
+        assert!(page.contains(expect), "{expect}");
+    }
+    assert!(!page.contains("work-OST0040<"));
+}
+
+#[test]
+fn what_each_storage_target_moved_stands_among_the_servers() {
+    let mut results = results(SMALL);
+    for trial in &mut results.trials {
+        let used = |(name, moved_bytes, still_s): (&str, u64, u64)| ServerUse {
+            server: name.into(),
+            length: Nanos(6 * Nanos::SECOND.0),
+            cpu_ns: 0,
+            thread_share_max: 0.0,
+            resident_bytes: 0,
+            grown_bytes: 0,
+            moved_bytes,
+            still: Nanos(still_s * Nanos::SECOND.0),
+            processes_lost: 0,
+        };
+        let targets = [("work-OST0000", 90 << 20, 0), ("work-OST0001", 10 << 20, 3)];
+        trial.servers = targets.map(used).to_vec();
+    }
+    let text = text(&results);
+    for expect in [
+        "work-OST0000",
+        "15.0 MiB/s",
+        "the busiest server moved 1.80 times the mean",
+        "work-OST0001 stood still for",
+        "its servers were unfair",
+    ] {
+        assert!(text.contains(expect), "{expect}: {text}");
+    }
 }
 
 #[test]

@@ -409,6 +409,8 @@ impl Host for FakeHost {
             size_bytes: 1 << 41,
             free_bytes: 1 << 40,
             direct_align_bytes: 512,
+            targets: Vec::new(),
+            striping: String::new(),
         })
     }
 

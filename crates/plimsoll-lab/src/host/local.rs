@@ -17,7 +17,7 @@ use super::{
     Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, remote,
     search, tgt, usage, watchdog,
 };
-use crate::facts;
+use crate::{facts, lustre};
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
 const ALLOWED: &[&str] = &[
@@ -539,6 +539,10 @@ impl Host for LocalHost {
         usage::of(&processes::marked(mark))
     }
 
+    fn moved_by_targets(&self, file_system: &str) -> BTreeMap<String, u64> {
+        lustre::moved(self, file_system)
+    }
+
     fn flushes(&self, dir: &Path) -> Option<u64> {
         facts::device_flushes(&facts::device_of(dir)?)
     }
@@ -573,7 +577,9 @@ impl Host for LocalHost {
 
     fn target(&self, dir: &Path) -> Result<TargetFacts, HostError> {
         let existing = dir.ancestors().find(|part| part.exists());
-        facts::target(existing.unwrap_or(Path::new("/")))
+        let mut found = facts::target(existing.unwrap_or(Path::new("/")))?;
+        lustre::add_facts(self, &mut found);
+        Ok(found)
     }
 
     fn free_ports(&self, from: u16, count: u16) -> Result<u16, HostError> {

@@ -41,6 +41,7 @@ pub use usage::Usage;
 
 use plimsoll_core::plan::{Action, Step};
 use plimsoll_core::target::TargetFacts;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Variable that carries the mark of a process we started.
@@ -90,6 +91,12 @@ pub trait Host {
 
     /// What the processes that carry exactly this mark have used so far.
     fn usage(&self, mark: &str) -> Usage;
+
+    /// Bytes moved to and from each object storage target of the Lustre file system of this name since
+    /// it was mounted, by the targets' names. Asked of this machine alone: others tell nothing.
+    fn moved_by_targets(&self, _file_system: &str) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 
     /// How often the disk below a directory was told to make everything durable, where the kernel
     /// counts that.

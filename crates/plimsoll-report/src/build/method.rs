@@ -89,10 +89,13 @@ pub(super) fn arms(view: &View<'_>) -> Section {
         let mut row = vec![name, made];
         if let Some(facts) = &arm.facts {
             let mounted = format!("{} on {}", facts.file_system, facts.mount_source);
-            let detail = format!(
+            let mut detail = format!(
                 "{}, device {}, {}",
                 facts.mount_point, facts.device, facts.mount_options
             );
+            if !facts.striping.is_empty() {
+                detail = format!("{detail}; {}", facts.striping);
+            }
             row.push(Cell::new(mounted).detail(detail));
             row.push(Cell::new(units::size(facts.size_bytes as f64)));
             row.push(Cell::new(units::size(facts.free_bytes as f64)));
@@ -106,7 +109,42 @@ pub(super) fn arms(view: &View<'_>) -> Section {
         table.rows.push(row);
     }
     section.items.push(Item::Table(table));
+    section.items.extend(targets(view).map(Item::Table));
     section
+}
+
+/// Storage targets of a system that are shown; the others are counted.
+const TARGETS_SHOWN: usize = 64;
+
+/// What the systems are spread over, where they tell.
+fn targets(view: &View<'_>) -> Option<Table> {
+    let mut table = Table::new(
+        "What the systems are spread over",
+        &["System", "Target", "#Size", "#Free"],
+    );
+    let once = view.arms.iter().map(|a| a.arm);
+    for arm in once.filter(|arm| arm.control_of.is_none()) {
+        let targets = arm.facts.as_ref().map_or(&[][..], |facts| &facts.targets);
+        for (n, target) in targets.iter().take(TARGETS_SHOWN).enumerate() {
+            let name = if n == 0 {
+                arm.name.clone()
+            } else {
+                String::new()
+            };
+            let room = |bytes: u64| match target.is_away {
+                true => Cell::new("away"),
+                false => Cell::new(units::size(bytes as f64)),
+            };
+            let sizes = [room(target.size_bytes), room(target.free_bytes)];
+            let names = [Cell::new(name), Cell::new(target.name.clone())];
+            table.rows.push(names.into_iter().chain(sizes).collect());
+        }
+        if targets.len() > TARGETS_SHOWN {
+            let more = words::count(targets.len() - TARGETS_SHOWN, "target");
+            table.notes.push(format!("{}: and {more} more.", arm.name));
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 /// Where it was measured, and with which versions.

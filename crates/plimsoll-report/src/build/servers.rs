@@ -16,6 +16,9 @@ const THREAD_FULL: f64 = 0.95;
 const UNEVEN: f64 = 1.25;
 /// A server that stood still for this share of the time while others worked is named.
 const STILL_SHARE: f64 = 0.05;
+/// More servers that stood still are not named one by one: the files of a workload may lie on few of
+/// the targets of a large file system.
+const STILL_NAMED: usize = 4;
 /// Memory that grew by this and by [`LEAK_SHARE`] of itself in every trial looks like a leak.
 const LEAK_BYTES: i64 = 16 << 20;
 const LEAK_SHARE: f64 = 0.1;
@@ -69,6 +72,11 @@ impl<'a> Sum<'a> {
         }
     }
 
+    /// Whether its processes were seen: not of an object storage target, of which its client tells.
+    fn has_processes(&self) -> bool {
+        self.cpu_ns > 0 || self.resident_bytes > 0 || self.processes_lost > 0
+    }
+
     fn cpus(&self) -> f64 {
         ratio(self.cpu_ns as f64, self.length.0 as f64)
     }
@@ -79,7 +87,8 @@ pub(super) fn section(view: &View<'_>) -> Option<Section> {
     let mut section = Section::new(
         "What did the servers do?",
         "Processes of each server, looked at once a second during the measured parts. Bytes are \
-         those it read and wrote, from its clients and from its storage.",
+         those it read and wrote, from its clients and from its storage; of object storage targets \
+         those that this client read from and wrote to them.",
     );
     for entry in &view.results.manifest.entries {
         let pools = view.pools(entry);
@@ -127,22 +136,7 @@ fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
     for (pool, sums) in rows {
         for (n, sum) in sums.iter().enumerate() {
             let name = if n == 0 { pool.name() } else { String::new() };
-            let busiest = Cell::new(percent(sum.thread_share_max));
-            let full = sum.thread_share_max >= THREAD_FULL;
-            let moved = ratio(sum.moved_bytes as f64, sum.length.as_secs_f64());
-            table.rows.push(vec![
-                Cell::new(name),
-                Cell::new(sum.name),
-                Cell::new(format!("{:.2}", sum.cpus())),
-                if full {
-                    busiest.tone(Tone::Care)
-                } else {
-                    busiest
-                },
-                Cell::new(units::throughput(moved)),
-                Cell::new(units::clock_duration(sum.still)),
-                Cell::new(units::size(sum.resident_bytes as f64)).detail(growth(sum.grown_bytes)),
-            ]);
+            table.rows.push(row(name, sum));
         }
         table.notes.extend(evenness(&pool.name(), sums));
     }
@@ -152,6 +146,34 @@ fn table(entry: &Entry, rows: &[(&Pool<'_>, Vec<Sum<'_>>)]) -> Table {
             .into(),
     );
     table
+}
+
+fn row(system: String, sum: &Sum<'_>) -> Vec<Cell> {
+    let moved = ratio(sum.moved_bytes as f64, sum.length.as_secs_f64());
+    let [cpus, busiest, memory] = if sum.has_processes() {
+        let busiest = Cell::new(percent(sum.thread_share_max));
+        let full = sum.thread_share_max >= THREAD_FULL;
+        [
+            Cell::new(format!("{:.2}", sum.cpus())),
+            if full {
+                busiest.tone(Tone::Care)
+            } else {
+                busiest
+            },
+            Cell::new(units::size(sum.resident_bytes as f64)).detail(growth(sum.grown_bytes)),
+        ]
+    } else {
+        ["–"; 3].map(Cell::new)
+    };
+    vec![
+        Cell::new(system),
+        Cell::new(sum.name),
+        cpus,
+        busiest,
+        Cell::new(units::throughput(moved)),
+        Cell::new(units::clock_duration(sum.still)),
+        memory,
+    ]
 }
 
 /// How even the servers of a system worked: the busiest against the mean, and Jain's index.
@@ -172,21 +194,13 @@ fn shares(sums: &[Sum<'_>]) -> Option<(f64, f64)> {
 
 /// What of it a reader should know before believing the figures.
 fn findings(system: &str, sums: &[Sum<'_>]) -> Vec<String> {
-    let mut findings = Vec::new();
+    let mut findings = still(system, sums);
     for sum in sums {
         if sum.thread_share_max >= THREAD_FULL {
             findings.push(format!(
                 "{system}: a thread of {} took {} of a processor: it was bound by one processor, not by its disk.",
                 sum.name,
                 percent(sum.thread_share_max)
-            ));
-        }
-        if sums.len() > 1 && ratio(sum.still.0 as f64, sum.length.0 as f64) > STILL_SHARE {
-            findings.push(format!(
-                "{system}: {} stood still for {} of {} while others worked.",
-                sum.name,
-                units::clock_duration(sum.still),
-                units::clock_duration(sum.length)
             ));
         }
         if sum.grew == sum.trials && sum.trials > 1 {
@@ -213,6 +227,30 @@ fn findings(system: &str, sums: &[Sum<'_>]) -> Vec<String> {
         ));
     }
     findings
+}
+
+/// Who stood still while others worked; many of them in one sentence.
+fn still(system: &str, sums: &[Sum<'_>]) -> Vec<String> {
+    let is_still = |sum: &&Sum<'_>| ratio(sum.still.0 as f64, sum.length.0 as f64) > STILL_SHARE;
+    let found: Vec<&Sum<'_>> = sums.iter().filter(is_still).collect();
+    match found.len() {
+        _ if sums.len() < 2 => Vec::new(),
+        0..=STILL_NAMED => {
+            let one = |sum: &&Sum<'_>| {
+                let still = units::clock_duration(sum.still);
+                let length = units::clock_duration(sum.length);
+                let name = sum.name;
+                format!("{system}: {name} stood still for {still} of {length} while others worked.")
+            };
+            found.iter().map(one).collect()
+        }
+        many => vec![format!(
+            "{system}: {many} of {} servers stood still for more than {} of the time while others \
+             worked: their column tells.",
+            sums.len(),
+            percent(STILL_SHARE)
+        )],
+    }
 }
 
 fn percent(share: f64) -> String {
@@ -264,6 +302,36 @@ mod tests {
         assert!((most - 1.0).abs() < 1e-9 && (jain - 1.0).abs() < 1e-9);
         assert!(findings("s", &sums).is_empty());
         assert!((sums[0].cpus() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn of_a_target_its_bytes_are_shown_and_nothing_of_processes() {
+        let target = ServerUse {
+            cpu_ns: 0,
+            thread_share_max: 0.0,
+            resident_bytes: 0,
+            ..used("work-OST0001", 5 << 20)
+        };
+        let used = [target];
+        let row = row("s".into(), &sum(&used)[0]);
+        let texts: Vec<&str> = row.iter().map(|cell| &*cell.text).collect();
+        let moved = units::throughput(f64::from(5 << 20));
+        assert_eq!(texts[..5], ["s", "work-OST0001", "–", "–", &*moved]);
+        assert_eq!(texts[6], "–");
+    }
+
+    #[test]
+    fn many_that_stand_still_are_counted() {
+        let names: Vec<String> = (0..9).map(|n| format!("t{n}")).collect();
+        let mut used: Vec<ServerUse> = names.iter().map(|name| used(name, 0)).collect();
+        used[0].moved_bytes = 1 << 20;
+        for one in &mut used[1..] {
+            one.still = Nanos::SECOND;
+        }
+        let said = still("s", &sum(&used));
+        assert_eq!(said.len(), 1);
+        assert!(said[0].contains("8 of 9 servers"), "{said:?}");
+        assert_eq!(still("s", &sum(&used[..3])).len(), 2);
     }
 
     #[test]

@@ -48,6 +48,8 @@ fn arm(name: &str, description: &str, control_of: Option<&str>) -> Arm {
             size_bytes: 107_374_182_400,
             free_bytes: 98_784_247_808,
             direct_align_bytes: 512,
+            targets: Vec::new(),
+            striping: String::new(),
         }),
     }
 }

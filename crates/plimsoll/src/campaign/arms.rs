@@ -18,7 +18,7 @@ use crate::failure::{Code, Failure, doing};
 use plimsoll_core::event::{Arm, Warning};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::load::LoadPlace;
-use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Server, Step};
+use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
@@ -27,7 +27,8 @@ use plimsoll_lab::host::{Hosts as _, LocalHost, Nodes, Owner};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
 use plimsoll_lab::raise::{Razed, Standing, raise, raze};
 use plimsoll_lab::stacks::{Choice, DownError};
-use plimsoll_lab::{facts, stacks};
+use plimsoll_lab::watch::Subjects;
+use plimsoll_lab::{facts, lustre, stacks};
 use plimsoll_nfs::Address;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -229,15 +230,22 @@ impl Arms {
         &self.devices
     }
 
-    /// The servers of an arm that can be watched, and the way to their nodes.
-    pub(crate) fn servers(&self, name: &str) -> Option<(&[Server], Nodes)> {
-        let (made, nodes) = self.target(name).made.as_ref()?;
-        if made.servers.is_empty() {
+    /// What of an arm can be watched, and the way to its nodes.
+    pub(crate) fn subjects(&self, name: &str) -> Option<(Subjects<'_>, Nodes)> {
+        let target = self.target(name);
+        let made = target.made.as_ref();
+        let (servers, nodes) = made.map_or((&[][..], &[][..]), |(made, nodes)| {
+            (&*made.servers, nodes.as_slice())
+        });
+        // What other machines move this one does not count.
+        let facts = target.facts.as_ref().filter(|_| self.load.is_none());
+        let lustre = facts.and_then(lustre::name);
+        if servers.is_empty() && lustre.is_none() {
             return None;
         }
         let mut reached = crate::cli::nodes();
         reached.meet(nodes);
-        Some((&made.servers, reached))
+        Some((Subjects { servers, lustre }, reached))
     }
 
     /// Each system once, for measuring what it carries.
@@ -394,7 +402,8 @@ impl Arms {
                 _ => self.targets[place].root(),
             };
             let target = &mut self.targets[place];
-            let found = facts::target(&root).map_err(doing(Code::Failed, look_at(target)))?;
+            let mut found = facts::target(&root).map_err(doing(Code::Failed, look_at(target)))?;
+            lustre::add_facts(self.nodes.local(), &mut found);
             if target.description.is_empty() {
                 target.description = format!("{} on {}", found.file_system, found.mount_source);
             }

@@ -106,6 +106,8 @@ pub(super) fn target_facts(found: &DeviceFacts) -> TargetFacts {
         size_bytes: found.bytes,
         free_bytes: found.bytes,
         direct_align_bytes: found.block_bytes,
+        targets: Vec::new(),
+        striping: String::new(),
     }
 }
 

@@ -11,7 +11,6 @@ use plimsoll_core::event::{
 use plimsoll_core::load::start_spread;
 use plimsoll_core::model::{Cell, Direction, Excerpt, Fidelity, Load, Model, Selection};
 use plimsoll_core::num::{ratio, saturating_u32};
-use plimsoll_core::plan::Server;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::{Commands, Workload};
@@ -19,7 +18,7 @@ use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{Outcome, Place, Prepared, RunOptions};
 use plimsoll_lab::host::{Clock as _, Nodes, SystemClock};
-use plimsoll_lab::watch;
+use plimsoll_lab::watch::{self, Subjects};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -165,7 +164,7 @@ pub(crate) fn run_trial(
             interval,
         });
     };
-    let (outcome, servers) = watched(arms.servers(&trial.arm), || {
+    let (outcome, servers) = watched(arms.subjects(&trial.arm), || {
         part.measure(&mut ready, Nanos(0), stop, &mut on_interval)
     });
     let result = TrialResult {
@@ -297,7 +296,7 @@ fn run_programs(
     settle(arms.devices(), stop);
     let directory = arms.directory(&trial.arm)?;
     let clock = HostClock::start();
-    let (played, servers) = watched(arms.servers(&trial.arm), || {
+    let (played, servers) = watched(arms.subjects(&trial.arm), || {
         super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)
     });
     let Played {
@@ -335,17 +334,18 @@ fn run_programs(
     Ok(result)
 }
 
-/// Does something while these servers are watched.
+/// Does something while these are watched.
 pub(super) fn watched<T>(
-    servers: Option<(&[Server], Nodes)>,
+    subjects: Option<(Subjects<'_>, Nodes)>,
     work: impl FnOnce() -> T,
 ) -> (T, Vec<ServerUse>) {
-    let Some((servers, mut nodes)) = servers else {
+    let Some((subjects, mut nodes)) = subjects else {
         return (work(), Vec::new());
     };
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch::watch(servers, &mut nodes, &SystemClock::new(), &stop));
+        let watcher =
+            scope.spawn(|| watch::watch(&subjects, &mut nodes, &SystemClock::new(), &stop));
         let done = work();
         stop.store(true, Ordering::Relaxed);
         // A watcher that fell over watches no more; the trial counts all the same.

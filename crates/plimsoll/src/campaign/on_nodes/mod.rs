@@ -189,7 +189,7 @@ pub(super) fn run_trial(
             interval,
         });
     };
-    let (start_at, servers) = watched(arms.servers(&trial.arm), || {
+    let (start_at, servers) = watched(arms.subjects(&trial.arm), || {
         measure(&mut hands, stop, &mut on_interval)
     });
     let parts: Result<Vec<_>, Failure> = hands
