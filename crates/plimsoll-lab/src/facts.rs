@@ -289,13 +289,14 @@ pub fn device_flushes(number: &str) -> Option<u64> {
 /// Versions of the programs that stacks use, as they say them; absent ones are left out.
 #[must_use]
 pub fn versions(host: &LocalHost) -> BTreeMap<String, String> {
-    const ASKED: [(&str, &str); 8] = [
+    const ASKED: [(&str, &str); 9] = [
         ("ceph-osd", "--version"),
         ("tgtd", "--version"),
         ("qemu-storage-daemon", "--version"),
         ("nbdfuse", "--version"),
         ("mkfs.btrfs", "--version"),
         ("mkfs.ext4", "-V"),
+        ("lfs", "--version"),
         ("losetup", "--version"),
         ("fusermount3", "--version"),
     ];

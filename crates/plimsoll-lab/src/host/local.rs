@@ -45,6 +45,7 @@ const ALLOWED: &[&str] = &[
     "mkdir",
     "mkfs.btrfs",
     "mkfs.ext4",
+    "mkfs.lustre",
     "mkfs.xfs",
     "monmaptool",
     "mount",
@@ -224,7 +225,10 @@ impl LocalHost {
             return refuse("plans start nbdkit with it, and nothing else".into());
         }
         let names_device = |arg: &Arg| matches!(arg, Arg::Text(t) if t.starts_with("/dev/"));
-        if cmd.program.starts_with("mkfs") && cmd.args.iter().any(names_device) {
+        // What users name themselves may format plain files.
+        let names_ours = is_trusted || cmd.args.iter().any(|arg| !matches!(arg, Arg::Text(_)));
+        let is_safe = names_ours && !cmd.args.iter().any(names_device);
+        if cmd.program.starts_with("mkfs") && !is_safe {
             return refuse(
                 "a file system is made only on the loop device of a file of ours".into(),
             );
@@ -669,6 +673,27 @@ fn mount_is(path: &Path, file_system: &str) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_formatted_that_a_plan_did_not_make() {
+        let host = LocalHost::new(SearchPath::new("".as_ref()));
+        let ours = || Arg::LoopOf("/base/disk.img".into());
+        for (last, is_safe) in [
+            (ours(), true),
+            (Arg::ArrayOf(vec!["/base/disk.img".into()]), true),
+            (Arg::from("/dev/sda"), false),
+            (Arg::from("sda"), false),
+            (Arg::from("/base/../dev/sda"), false),
+        ] {
+            for program in ["mkfs.ext4", "mkfs.lustre"] {
+                let args = [Arg::from("--reformat"), last.clone()];
+                let cmd = Cmd::new(program, args);
+                assert_eq!(host.check_allowed("t", &cmd).is_ok(), is_safe, "{cmd}");
+            }
+        }
+        let both = Cmd::new("mkfs.btrfs", [ours(), Arg::from("/dev/sda")]);
+        assert!(host.check_allowed("t", &both).is_err());
+    }
 
     #[test]
     fn what_a_view_of_its_own_encloses_is_what_counts() {

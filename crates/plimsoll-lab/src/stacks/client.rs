@@ -112,7 +112,11 @@ mod tests {
 
     #[test]
     fn a_client_is_made_on_its_node_alone_and_can_be_undone() {
-        for (text, file_system) in [("nfs", "nfs"), ("gluster", "fuse.glusterfs")] {
+        for (text, file_system) in [
+            ("nfs", "nfs"),
+            ("gluster", "fuse.glusterfs"),
+            ("lustre(files,nid=10.0.0.5@tcp)", "lustre"),
+        ] {
             let (plan, made) = client_of(text, true);
             assert_eq!(made.mount_dir, "/srv/load/mnt");
             assert_eq!(made.file_system, file_system);
@@ -142,6 +146,7 @@ mod tests {
             ("raid1", "only one machine"),
             ("nbd", "only one machine"),
             ("gluster+crypt", "the layer crypt"),
+            ("lustre", "only one machine"),
         ] {
             let error = check(&Choice::parse(text).unwrap())
                 .unwrap_err()

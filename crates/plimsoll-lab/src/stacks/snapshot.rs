@@ -16,7 +16,9 @@ use crate::host::FakeHost;
 pub(crate) fn planned(text: &str) -> Planned {
     let choice = Choice::parse(text).unwrap();
     let options = Options::new("/var/lib/plimsoll/stacks".into());
-    plan(&choice, &options, &mut FakeHost::new()).unwrap()
+    let mut host = FakeHost::new();
+    host.file_systems.insert("lustre".into());
+    plan(&choice, &options, &mut host).unwrap()
 }
 
 /// Compares the plan of a stack with `file` in the folder of its recipe, or of its last layer's.

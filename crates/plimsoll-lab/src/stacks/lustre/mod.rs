@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Lustre file system that is mounted here already: a directory of our own in it, striped as asked.
+//! Lustre: a directory of our own in a file system that is mounted here already, or servers over
+//! files on machines that carry Lustre's packages.
 //!
-//! Manual: `lustre.md`. Nothing is formatted and nothing is mounted.
+//! Manual: `lustre.md`. Of what is mounted already nothing is formatted and nothing is unmounted; the
+//! servers are in [`servers`].
 
 use plimsoll_core::plan::{Action, Cmd, Made, Plan};
-use plimsoll_core::settings::{Setting, SettingError, Settings, Unit};
+use plimsoll_core::settings::{Setting, SettingError, Unit};
 
-use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, node};
+use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
+use crate::lustre::FILE_SYSTEM;
+use servers::Servers;
 
-/// The type of file system, as the kernel names it.
-const FILE_SYSTEM: &str = "lustre";
+mod servers;
 
 /// Most object storage targets of one file.
 const STRIPES_MAX: u32 = 2000;
+
+/// Most object storage targets that are made: far more than one machine carries.
+const OSTS_MAX: u32 = 12;
 
 /// Stripes are multiples of this.
 const STRIPE_STEP_BYTES: u64 = 64 << 10;
@@ -22,10 +28,29 @@ const STRIPE_MAX_BYTES: u64 = (4 << 30) - STRIPE_STEP_BYTES;
 
 const SETTINGS: &[Setting] = &[
     Setting {
+        name: "servers",
+        unit: Unit::Choice(&["mounted", "files"]),
+        default: "mounted",
+        help: "a file system that is mounted here already; or one of our own over files",
+    },
+    Setting {
         name: "mount",
         unit: Unit::Text,
         default: "/mnt/lustre",
-        help: "where the file system is mounted",
+        help: "servers=mounted: where the file system is mounted",
+    },
+    Setting {
+        name: "osts",
+        unit: Unit::Count,
+        default: "2",
+        help: "servers=files: object storage targets, each on a node of its own, from 1 to 12",
+    },
+    Setting {
+        name: "nid",
+        unit: Unit::Text,
+        default: "",
+        help: "servers=files: address of the first server in Lustre's network, such as \
+               10.0.0.5@tcp; of other machines their address over TCP when nothing is set",
     },
     Setting {
         name: "stripe_count",
@@ -45,19 +70,32 @@ const SETTINGS: &[Setting] = &[
 #[derive(Debug)]
 pub struct Lustre;
 
+/// Settings that go with one kind of servers only.
+const OF_KIND: &[(&str, &str)] = &[("mount", "mounted"), ("osts", "files"), ("nid", "files")];
+
 /// What is asked for.
+#[derive(Debug)]
 struct Asked {
+    has_servers: bool,
     mount: String,
+    osts: u16,
+    nid: String,
     /// As `lfs` takes it: -1 for all.
     stripe_count: String,
     stripe_bytes: u64,
 }
 
 impl Asked {
-    fn of(settings: &Settings) -> Result<Self, Unmet> {
+    fn of(choice: &Choice) -> Result<Self, Unmet> {
         let unmet = |error: SettingError| Unmet(vec![error.to_string()]);
+        let settings = &choice.settings;
+        check_kind(choice)?;
         let mount = settings.text("mount");
         node::check_path(mount)?;
+        let osts = settings.count_within("osts", 1, OSTS_MAX);
+        let osts = u16::try_from(osts.map_err(unmet)?).unwrap_or(1);
+        let nid = settings.text("nid");
+        check_nid(nid)?;
         let count = settings.count_within("stripe_count", 0, STRIPES_MAX);
         let bytes = settings.bytes_within("stripe_size", STRIPE_STEP_BYTES, STRIPE_MAX_BYTES);
         let stripe_bytes = bytes.map_err(unmet)?;
@@ -65,6 +103,9 @@ impl Asked {
             return Err(Unmet(vec!["stripe_size is a multiple of 64KiB".into()]));
         }
         Ok(Asked {
+            has_servers: has_servers(choice),
+            osts,
+            nid: nid.into(),
             mount: mount.trim_end_matches('/').into(),
             stripe_count: match count.map_err(unmet)? {
                 0 => "-1".into(),
@@ -73,6 +114,76 @@ impl Asked {
             stripe_bytes,
         })
     }
+
+    /// What stripes a directory.
+    fn stripe(&self, dir: &str) -> Cmd {
+        let bytes = self.stripe_bytes.to_string();
+        let words = ["setstripe", "--stripe-count", &self.stripe_count];
+        let words = words.into_iter().chain(["--stripe-size", &bytes, dir]);
+        Cmd::new("lfs", words)
+    }
+
+    /// How files are striped, in words.
+    fn striping(&self) -> String {
+        let over = match self.stripe_count.as_str() {
+            "-1" => "all storage targets".into(),
+            "1" => "one storage target".into(),
+            count => format!("{count} storage targets"),
+        };
+        let bytes = self.stripe_bytes;
+        format!("each file over {over} in stripes of {bytes} bytes")
+    }
+
+    /// The steps to a directory in what is mounted already.
+    fn mounted(&self, order: &Order<'_>) -> (Plan, Made) {
+        let mut plan = Plan::default();
+        // Else the directory would lie on the disk below, and that would be measured.
+        let look = Action::MountIs {
+            path: self.mount.clone(),
+            file_system: FILE_SYSTEM.into(),
+        };
+        plan.step("see the file system mounted", look, None);
+        let dir = order.dir_on(&self.mount);
+        node::add_dir(&mut plan, &dir);
+        let stripe = Action::Run(self.stripe(&dir));
+        plan.step("stripe what is made in it", stripe, None);
+        let made = Made {
+            mount_dir: dir,
+            description: format!("Lustre at {}, {}", self.mount, self.striping()),
+            ..Made::default()
+        };
+        (plan, made)
+    }
+}
+
+/// A setting that would have no meaning is a mistake.
+fn check_kind(choice: &Choice) -> Result<(), Unmet> {
+    let kind = choice.settings.text("servers");
+    let given = &choice.parts.base.given;
+    let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
+    let mut foreign = OF_KIND.iter().filter(|(_, of)| *of != kind);
+    match foreign.find(|(name, _)| is_given(name)) {
+        None => Ok(()),
+        Some((name, of)) => Err(Unmet(vec![format!(
+            "{name} goes with servers={of}, and servers is {kind}: leave one of them out"
+        )])),
+    }
+}
+
+/// Checks an address in Lustre's network; none is fine.
+fn check_nid(nid: &str) -> Result<(), Unmet> {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || ".-:@".contains(c);
+    let has_parts = nid.split_once('@').is_some_and(|(address, network)| {
+        !address.is_empty() && !network.is_empty() && !network.contains('@') && network != "lo"
+    });
+    let is_loopback = nid.starts_with("127.") || nid.starts_with("localhost");
+    if nid.is_empty() || (has_parts && !is_loopback && nid.chars().all(is_safe)) {
+        return Ok(());
+    }
+    Err(Unmet(vec![format!(
+        "nid is '{nid}', and it is an address and a network of Lustre, such as 10.0.0.5@tcp, that \
+         other machines can reach ('lctl list_nids' tells)"
+    )]))
 }
 
 impl Stack for Lustre {
@@ -81,7 +192,8 @@ impl Stack for Lustre {
     }
 
     fn about(&self) -> &'static str {
-        "a directory, striped as asked, in a Lustre file system that is mounted here already"
+        "Lustre, striped as asked: a directory in a file system that is mounted here already, or \
+         servers over files"
     }
 
     fn settings(&self) -> &'static [Setting] {
@@ -89,52 +201,53 @@ impl Stack for Lustre {
     }
 
     fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
-        Asked::of(&choice.settings)?;
+        let asked = Asked::of(choice)?;
         Ok(Shape {
-            servers: 0,
+            servers: if asked.has_servers { asked.osts + 1 } else { 0 },
             ports: 0,
             place: Place::Here,
         })
     }
 
-    fn needs(&self, _: &Choice) -> Needs {
+    fn needs(&self, choice: &Choice) -> Needs {
+        if has_servers(choice) {
+            return servers::client_needs();
+        }
         Needs {
             programs: vec!["lfs"],
             ..Needs::default()
         }
     }
 
-    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
-        let asked = Asked::of(order.settings())?;
-        let mut plan = Plan::default();
-        // Else the directory would lie on the disk below, and that would be measured.
-        let look = Action::MountIs {
-            path: asked.mount.clone(),
-            file_system: FILE_SYSTEM.into(),
-        };
-        plan.step("see the file system mounted", look, None);
-        let dir = order.dir_on(&asked.mount);
-        node::add_dir(&mut plan, &dir);
-        let bytes = asked.stripe_bytes.to_string();
-        let words = ["setstripe", "--stripe-count", &asked.stripe_count];
-        let words = words.into_iter().chain(["--stripe-size", &bytes, &dir]);
-        let stripe = Action::Run(Cmd::new("lfs", words));
-        plan.step("stripe what is made in it", stripe, None);
-        let over = match asked.stripe_count.as_str() {
-            "-1" => "all storage targets".into(),
-            "1" => "one storage target".into(),
-            count => format!("{count} storage targets"),
-        };
-        let made = Made {
-            mount_dir: dir,
-            description: format!(
-                "Lustre at {}, each file over {over} in stripes of {bytes} bytes",
-                asked.mount
-            ),
-            ..Made::default()
-        };
-        Ok((plan, made))
+    fn server_needs(&self, choice: &Choice) -> Needs {
+        if has_servers(choice) {
+            servers::needs()
+        } else {
+            Needs::default()
+        }
     }
+
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        let asked = Asked::of(order.choice)?;
+        if asked.has_servers {
+            Servers::of(order, &asked)?.plan()
+        } else {
+            Ok(asked.mounted(order))
+        }
+    }
+
+    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+        has_servers(choice).then(servers::client_needs)
+    }
+
+    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+        let asked = Asked::of(order.choice)?;
+        Ok(Servers::of(order, &asked)?.client(place))
+    }
+}
+
+fn has_servers(choice: &Choice) -> bool {
+    choice.settings.text("servers") == "files"
 }
 
 #[cfg(test)]

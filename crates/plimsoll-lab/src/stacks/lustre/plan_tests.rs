@@ -1,13 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plan of `lustre` as text, and what cannot be asked of it.
+//! The plans of `lustre` as text, and what cannot be asked of it.
+
+use plimsoll_core::plan::{Action, Arg, Plan, Proof};
 
 use crate::host::FakeHost;
-use crate::stacks::{Choice, Options, manage, snapshot};
+use crate::stacks::manage::{Planned, plan};
+use crate::stacks::{Choice, Inventory, Machine, Options, Place, snapshot};
 
 #[test]
-fn the_plan_is_the_committed_one() {
+fn the_plans_are_the_committed_ones() {
     let stack = "lustre(mount=/lustre/scratch/,stripe_count=4,stripe_size=4MiB)";
     snapshot::check(stack, "lustre", "plan.txt");
+    let stack = "lustre(files,nid=10.0.0.5@tcp,stripe_count=0)";
+    snapshot::check(stack, "lustre", "plan_here.txt");
+}
+
+/// A machine that can mount Lustre.
+fn able() -> FakeHost {
+    let mut host = FakeHost::new();
+    host.file_systems.insert("lustre".into());
+    host
+}
+
+fn planned(text: &str, place: Option<Place>, host: &mut FakeHost) -> Result<Planned, String> {
+    let choice = Choice::parse(text).unwrap();
+    let options = Options {
+        place,
+        ..Options::new("/var/lib/plimsoll/stacks".into())
+    };
+    plan(&choice, &options, host).map_err(|error| error.to_string())
+}
+
+fn machines() -> Option<Place> {
+    let machine = |number: u8| Machine {
+        name: format!("n{number}"),
+        reach: vec!["ssh".into(), format!("storage{number}")],
+        address: format!("10.0.0.{number}"),
+        dir: "/srv/bench".into(),
+    };
+    Some(Place::Inventory(Box::new(Inventory {
+        file: "lab.toml".into(),
+        address: Some("10.0.0.99".into()),
+        machines: (1..=3).map(machine).collect(),
+    })))
+}
+
+#[test]
+fn on_machines_each_target_is_made_on_its_own() {
+    let planned = planned("lustre(files)", machines(), &mut able()).unwrap();
+    let text = snapshot::steps(&planned.plan);
+    snapshot::check_text(&text, "lustre", "plan_machines.txt");
+    // A disk on which a file does not lie has nothing to flush.
+    let proofs = &planned.made.proofs;
+    assert!(matches!(proofs[..], [Proof::SecondClient { .. }]));
+    let few = planned_error("lustre(files,osts=3)", machines(), &mut able());
+    assert!(few.contains("it takes 4 servers"), "{few}");
+}
+
+fn planned_error(text: &str, place: Option<Place>, host: &mut FakeHost) -> String {
+    planned(text, place, host).unwrap_err()
+}
+
+/// The files that a plan makes, attaches and formats.
+fn files_of(plan: &Plan) -> [Vec<String>; 3] {
+    let [mut made, mut attached, mut formatted] = [const { Vec::new() }; 3];
+    for step in &plan.steps {
+        match &step.apply {
+            Action::AttachLoop(file) => attached.push(format!("{} {file}", step.node)),
+            Action::Run(cmd) => match (&*cmd.program, cmd.args.last()) {
+                ("fallocate", Some(Arg::Text(file))) => made.push(format!("{} {file}", step.node)),
+                (program, Some(last)) if program.starts_with("mkfs") => {
+                    let Arg::LoopOf(file) = last else {
+                        panic!("{cmd} formats something else");
+                    };
+                    formatted.push(format!("{} {file}", step.node));
+                    let words = &cmd.args[..cmd.args.len() - 1];
+                    let is_option =
+                        |arg: &Arg| matches!(arg, Arg::Text(text) if text.starts_with("--"));
+                    assert!(words.iter().all(is_option), "{cmd}");
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    [made, attached, formatted]
+}
+
+#[test]
+fn what_is_formatted_is_a_file_that_the_plan_made() {
+    for (text, place) in [
+        ("lustre(files,nid=10.0.0.5@tcp,osts=5)", None),
+        ("lustre(files)", machines()),
+    ] {
+        let planned = planned(text, place, &mut able()).unwrap();
+        let [made, attached, formatted] = files_of(&planned.plan);
+        assert_eq!(formatted.len(), planned.ask.site.servers.len());
+        assert_eq!((&made, &attached), (&formatted, &formatted));
+        let unique: std::collections::BTreeSet<_> = formatted.iter().collect();
+        assert_eq!(unique.len(), formatted.len());
+    }
+    let [_, _, formatted] = files_of(&snapshot::planned("lustre").plan);
+    assert!(
+        formatted.is_empty(),
+        "of what is mounted nothing is formatted"
+    );
+}
+
+#[test]
+fn two_stacks_have_two_names() {
+    let name = |text: &str| {
+        let plan = planned(text, None, &mut able()).unwrap().plan;
+        let text = snapshot::steps(&plan);
+        let (_, rest) = text.split_once("--fsname=").unwrap();
+        rest.split(' ').next().unwrap().to_owned()
+    };
+    let one = name("lustre(files,nid=10.0.0.5@tcp)");
+    assert!(one.len() <= 8 && one.starts_with("pl"), "{one}");
+    assert_ne!(one, name("lustre(files,nid=10.0.0.5@tcp,osts=3)"));
 }
 
 #[test]
@@ -19,15 +129,41 @@ fn all_targets_are_asked_for_by_none() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_made() {
-    for (stack, why) in [
-        ("lustre(mount=scratch)", "absolute"),
-        ("lustre(stripe_count=2001)", "from 0 to 2000"),
-        ("lustre(stripe_size=100KiB)", "multiple of 64KiB"),
-        ("lustre(stripe_size=4GiB)", "it is from"),
+    for (stack, place, why) in [
+        ("lustre(mount=scratch)", None, "absolute"),
+        ("lustre(stripe_count=2001)", None, "from 0 to 2000"),
+        ("lustre(stripe_size=100KiB)", None, "multiple of 64KiB"),
+        ("lustre(stripe_size=4GiB)", None, "it is from"),
+        ("lustre(osts=3)", None, "osts goes with servers=files"),
+        ("lustre(files,mount=/x)", None, "goes with servers=mounted"),
+        ("lustre(files,osts=0)", None, "from 1 to 12"),
+        ("lustre(files)", None, "set nid"),
+        ("lustre(files,nid=10.0.0.5)", None, "and it is an address"),
+        ("lustre(files,nid=0@lo)", None, "and it is an address"),
+        ("lustre(files,nid=127.0.0.1@tcp)", None, "can reach"),
+        ("lustre(files,nid=a b@tcp)", None, "and it is an address"),
+        ("lustre(files)", Some(Place::Namespaces), "--on here"),
+        ("lustre", machines(), "leave out --on"),
     ] {
-        let choice = Choice::parse(stack).unwrap();
-        let options = Options::new("/var/lib/plimsoll".into());
-        let error = manage::plan(&choice, &options, &mut FakeHost::new()).unwrap_err();
-        assert!(error.to_string().contains(why), "{stack}: {error}");
+        let error = planned_error(stack, place, &mut able());
+        assert!(error.contains(why), "{stack}: {error}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_with_where_it_comes_from() {
+    let stack = "lustre(files,nid=10.0.0.5@tcp)";
+    let error = planned_error(stack, None, &mut FakeHost::new());
+    assert!(error.contains("the kernel cannot mount lustre"), "{error}");
+    for (program, package) in [
+        ("mkfs.lustre", "lustre-server-utils"),
+        ("lctl", "lustre-client-utils"),
+    ] {
+        let mut host = able();
+        host.missing.insert(program.into());
+        let error = planned_error(stack, None, &mut host);
+        let expect = format!("{program} is missing: Debian has no Lustre");
+        assert!(error.contains(&expect), "{error}");
+        assert!(error.contains(package), "{error}");
     }
 }

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Servers of Lustre over files: on the first node the configuration and the metadata, on each of the
+//! others an object storage target; and the mounts of clients.
+//!
+//! Invariant: what is formatted is the loop device of a file that the plan itself made.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Made, Node, Plan, Proof, Reach};
+
+use super::{Asked, FILE_SYSTEM, check_nid};
+use crate::stacks::{ClientPlace, MIN_SIZE_BYTES, Needs, Order, Unmet, node};
+
+/// Longest time to make a file system: a slow disk is what some of these are for.
+const MAKE_LIMIT_S: u32 = 600;
+
+/// Longest time to mount one: a target asks the first server who else there is, and waits for it.
+const MOUNT_LIMIT_S: u32 = 300;
+
+/// What a client needs.
+pub(super) fn client_needs() -> Needs {
+    Needs {
+        programs: vec!["lfs", "lctl", "mount.lustre", "mount", "umount"],
+        file_systems: vec![FILE_SYSTEM],
+        root: true,
+        ..Needs::default()
+    }
+}
+
+/// What a server needs.
+pub(super) fn needs() -> Needs {
+    Needs {
+        programs: vec![
+            "mkfs.lustre",
+            "lctl",
+            "mount.lustre",
+            "mount",
+            "umount",
+            "losetup",
+            "fallocate",
+        ],
+        devices: vec![("/dev/loop-control", "modprobe loop")],
+        file_systems: vec![FILE_SYSTEM],
+        root: true,
+        ..Needs::default()
+    }
+}
+
+/// The file system of an order.
+#[derive(Debug)]
+pub(super) struct Servers<'a> {
+    order: &'a Order<'a>,
+    asked: &'a Asked,
+    /// Its name: the kernel of a machine knows it by that, so two stacks have two.
+    name: String,
+    /// The address of the first server in Lustre's network.
+    nid: String,
+}
+
+impl<'a> Servers<'a> {
+    pub(super) fn of(order: &'a Order<'a>, asked: &'a Asked) -> Result<Self, Unmet> {
+        // Ends in four digits that stand for the whole text of the stack. Eight letters are the most.
+        let text = order.choice.parts.file_name();
+        let digits = &text[text.len().saturating_sub(4)..];
+        Ok(Servers {
+            order,
+            asked,
+            name: format!("pl{digits}"),
+            nid: nid(order, asked)?,
+        })
+    }
+
+    /// The steps from nothing to a striped mount, and what they make.
+    pub(super) fn plan(&self) -> Result<(Plan, Made), Unmet> {
+        self.check()?;
+        let (mut plan, dir) = (Plan::default(), self.order.dir());
+        node::add_dir(&mut plan, &dir);
+        for server in &self.order.site.servers {
+            if !server.reach.is_this_machine() {
+                let dir = self.order.dir_on(&server.dir);
+                node::add_dir_on(&mut plan, server, &dir);
+            }
+        }
+        for (number, server) in self.order.site.servers.iter().enumerate() {
+            self.add_target(&mut plan, server, number);
+        }
+        let (at, second) = (format!("{dir}/mnt"), format!("{dir}/second"));
+        self.add_mount(&mut plan, HERE, "mount the file system", &at);
+        let stripe = Action::Run(self.asked.stripe(&at));
+        plan.step("stripe what is made in it", stripe, None);
+        self.add_mount(&mut plan, HERE, "mount it for a second client", &second);
+        Ok((plan, self.made(at, second)))
+    }
+
+    /// The steps that make one more client.
+    pub(super) fn client(&self, place: ClientPlace<'_>) -> (Plan, Made) {
+        let (mut plan, at) = (Plan::default(), format!("{}/mnt", place.dir));
+        self.add_mount(&mut plan, &place.node.name, "mount the file system", &at);
+        let made = Made {
+            mount_dir: at,
+            file_system: FILE_SYSTEM.into(),
+            ..Made::default()
+        };
+        (plan, made)
+    }
+
+    fn made(&self, at: String, second: String) -> Made {
+        let mut proofs = vec![Proof::SecondClient {
+            path: second,
+            synced: false,
+        }];
+        // Where each target has a disk of its own, those that a file does not lie on have nothing to
+        // flush.
+        let here = self.order.site.servers.first();
+        if let Some(here) = here.filter(|server| server.reach.is_this_machine()) {
+            proofs.push(Proof::Flushes {
+                node: here.name.clone(),
+                dir: self.order.dir(),
+            });
+        }
+        Made {
+            mount_dir: at,
+            file_system: FILE_SYSTEM.into(),
+            description: format!(
+                "Lustre with one metadata target and {} object storage targets over files, {}",
+                self.asked.osts,
+                self.asked.striping()
+            ),
+            proofs,
+            ..Made::default()
+        }
+    }
+
+    fn check(&self) -> Result<(), Unmet> {
+        let order = self.order;
+        let mut unmet = Vec::new();
+        if order.size_bytes < MIN_SIZE_BYTES {
+            unmet.push(format!(
+                "a target of {} MiB is too small: --size 256MiB or more",
+                order.size_bytes >> 20
+            ));
+        }
+        let shares_disk = |server: &Node| server.reach.is_this_machine();
+        let images = match order.site.servers.iter().any(shares_disk) {
+            true => order.site.servers.len(),
+            false => 1,
+        };
+        unmet.extend(node::room(order, images));
+        for server in &order.site.servers {
+            let dir = order.dir_on(&server.dir);
+            unmet.extend(node::check_path(&dir).err().into_iter().flat_map(|u| u.0));
+            if server.direct_align_bytes == 0 {
+                unmet.push(format!(
+                    "direct I/O does not work in {}, so the page cache of the server would be \
+                     measured; choose another base directory",
+                    server.dir
+                ));
+            }
+        }
+        unmet.dedup();
+        if unmet.is_empty() {
+            Ok(())
+        } else {
+            Err(Unmet(unmet))
+        }
+    }
+
+    /// Adds a target: a file, a loop device, a file system of Lustre's own, and the mount that is its
+    /// server.
+    fn add_target(&self, plan: &mut Plan, server: &Node, number: usize) {
+        let on = &*server.name;
+        let (name, role) = match number.checked_sub(1) {
+            None => ("mdt0".to_owned(), metadata()),
+            Some(index) => (format!("ost{index}"), self.storage(index)),
+        };
+        let at = format!("{}/{name}", self.order.dir_on(&server.dir));
+        let image = format!("{at}.img");
+        let size = self.order.size_bytes.to_string();
+        let reserve = Cmd::new("fallocate", ["--length".into(), size, image.clone()]);
+        plan.step_on(
+            on,
+            "reserve the image file",
+            Action::Run(reserve),
+            Some(Action::RemoveFile(image.clone())),
+        );
+        plan.step_on(
+            on,
+            "attach a loop device",
+            Action::AttachLoop(image.clone()),
+            Some(Action::DetachLoop(image.clone())),
+        );
+        // Without discarding: the image is reserved, and giving it back would change what is measured.
+        let words = [
+            "--reformat".to_owned(),
+            format!("--fsname={}", self.name),
+            "--mkfsoptions=-E nodiscard".to_owned(),
+        ];
+        let words = words.into_iter().chain(role).map(Arg::from);
+        let args = words.chain([Arg::LoopOf(image.clone())]);
+        let make = Cmd::new("mkfs.lustre", args).within_s(MAKE_LIMIT_S);
+        plan.step_on(on, &format!("format {name}"), Action::Run(make), None);
+        let source = Arg::LoopOf(image);
+        add_mounted(plan, on, (&format!("start {name}"), source), &at);
+    }
+
+    /// What mkfs.lustre is told of an object storage target.
+    fn storage(&self, index: usize) -> Vec<String> {
+        vec![
+            "--ost".into(),
+            format!("--index={index}"),
+            format!("--mgsnode={}", self.nid),
+        ]
+    }
+
+    /// Adds the mount of a client.
+    fn add_mount(&self, plan: &mut Plan, on: &str, why: &str, at: &str) {
+        let source = Arg::Text(format!("{}:/{}", self.nid, self.name));
+        add_mounted(plan, on, (why, source), at);
+        let look = Action::MountIs {
+            path: at.into(),
+            file_system: FILE_SYSTEM.into(),
+        };
+        plan.step_on(on, "see the file system mounted", look, None);
+    }
+}
+
+/// What mkfs.lustre is told of the first target: it holds the configuration of all, too.
+fn metadata() -> Vec<String> {
+    ["--mgs", "--mdt", "--index=0"].map(Into::into).to_vec()
+}
+
+fn add_mounted(plan: &mut Plan, on: &str, (why, source): (&str, Arg), at: &str) {
+    plan.step_on(
+        on,
+        "make a mount point",
+        Action::MakeDir(at.into()),
+        Some(Action::RemoveDir(at.into())),
+    );
+    let args = [Arg::from("-t"), FILE_SYSTEM.into(), source, at.into()];
+    let mount = Cmd::new("mount", args).within_s(MOUNT_LIMIT_S);
+    let unmount = Some(Action::Unmount(at.into()));
+    plan.step_on(on, why, Action::Run(mount), unmount);
+}
+
+/// The address of the first server in Lustre's network: what was set, else its own over TCP.
+fn nid(order: &Order<'_>, asked: &Asked) -> Result<String, Unmet> {
+    let unmet = |text: &str| Err(Unmet(vec![text.into()]));
+    let Some(first) = order.site.servers.first() else {
+        return unmet("it has no servers");
+    };
+    if matches!(first.reach, Reach::Namespace(_)) {
+        return unmet(
+            "servers of Lustre are parts of the kernel, which has one network for them all: \
+             --on here, or --on FILE with machines",
+        );
+    }
+    match &*asked.nid {
+        "" if first.reach == Reach::Here => unmet(
+            "it needs the address of this machine in Lustre's network, which may not be that of \
+             the loopback: set nid, such as nid=10.0.0.5@tcp ('lctl list_nids' tells)",
+        ),
+        "" => {
+            let nid = format!("{}@tcp", first.address);
+            check_nid(&nid).map(|()| nid)
+        }
+        given => Ok(given.into()),
+    }
+}
