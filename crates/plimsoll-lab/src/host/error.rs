@@ -105,8 +105,8 @@ pub fn remedy_of(program: &str) -> String {
 }
 
 /// Begins what to do about programs of Lustre.
-const NO_LUSTRE: &str = "Debian has no Lustre; build its modules and programs from source for the \
-    kernel in use, or get them from the maker of the system:";
+const NO_LUSTRE: &str = "Debian has no Lustre; build its programs and its modules for the kernel in use \
+    from source, or get them from the maker of the system, package";
 
 /// The Debian package that brings a program or a module of one.
 fn package_of(program: &str) -> &'static str {

@@ -50,8 +50,17 @@ impl Needs {
         let programs = programs.filter(|name| host.find_program(name).is_none());
         let modules = self.qemu_modules.iter();
         let modules = modules.filter(|name| host.find_qemu_module(name).is_none());
+        let mut by_remedy: Vec<(String, Vec<&str>)> = Vec::new();
         for name in programs.chain(modules) {
-            missing.push(format!("{name} is missing: {}", remedy_of(name)));
+            let remedy = remedy_of(name);
+            match by_remedy.iter_mut().find(|(known, _)| *known == remedy) {
+                Some((_, names)) => names.push(name),
+                None => by_remedy.push((remedy, vec![name])),
+            }
+        }
+        for (remedy, names) in by_remedy {
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            missing.push(format!("{} {verb} missing: {remedy}", names.join(", ")));
         }
         for (device, remedy) in &self.devices {
             if !host.exists(Path::new(device)) {
@@ -92,6 +101,25 @@ mod tests {
             let unmet = needs.check(&host).unwrap_err();
             let expect = format!("{name} is missing: apt-get install {package}");
             assert_eq!(unmet.0, [expect]);
+        }
+    }
+
+    #[test]
+    fn what_one_package_brings_is_said_once() {
+        let choice = Choice::parse("lustre(files)").unwrap();
+        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::Place::Here);
+        let mut host = FakeHost::new();
+        for name in ["lfs", "lctl", "mount.lustre", "mkfs.lustre"] {
+            host.missing.insert(name.into());
+        }
+        let unmet = needs.check(&host).unwrap_err().0;
+        assert_eq!(unmet.len(), 3, "{unmet:?}");
+        for (said, begin) in unmet.iter().zip([
+            "lfs, lctl, mount.lustre are missing: ",
+            "mkfs.lustre is missing: ",
+            "the kernel cannot mount lustre",
+        ]) {
+            assert!(said.starts_with(begin), "{said}");
         }
     }
 }
