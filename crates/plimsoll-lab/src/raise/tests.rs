@@ -10,9 +10,8 @@ use plimsoll_core::rng::{Rng, Seed};
 
 fn plans() -> Vec<Plan> {
     let plan = |stack: &&dyn stacks::Stack| snapshot::planned(stack.name()).plan;
-    // Each step is broken once: two are raid1 with more of the same, one is what a user writes, and
-    // one needs what somebody else has mounted, unless it has servers.
-    let left_out = ["raid5", "raid10", "own", "lustre"];
+    // Each step is broken once: two are raid1 with more of the same, one is what a user writes.
+    let left_out = ["raid5", "raid10", "own"];
     let is_more = |stack: &&&dyn stacks::Stack| left_out.contains(&stack.name());
     let all = stacks::ALL.iter().filter(|stack| !is_more(stack));
     let servers = snapshot::planned("lustre(files,osts=1,nid=10.0.0.5@tcp)").plan;
