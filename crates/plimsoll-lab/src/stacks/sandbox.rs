@@ -28,6 +28,11 @@ impl Sandbox {
         self.0.extend(["--bind", from, to].map(String::from));
     }
 
+    /// An empty place, gone with the processes.
+    pub(super) fn empty(&mut self, at: &str) {
+        self.0.extend(["--tmpfs".into(), at.into()]);
+    }
+
     /// Shows a directory at `to`, read only.
     pub(super) fn show(&mut self, from: &str, to: &str) {
         self.0.extend(["--ro-bind", from, to].map(String::from));

@@ -185,8 +185,6 @@ fn a_distributed_volume_comes_up_works_and_leaves_nothing() {
 }
 
 #[test]
-#[ignore = "fails in most runs: the daemon of a node that comes back takes its brick, which has just \
-            ended, for one that runs (the traps in gluster.md)"]
 fn a_volume_grows_and_loses_a_node_while_it_is_up() {
     let Some(mut raised) = raise("gluster(distribute,nodes=1)") else {
         return;

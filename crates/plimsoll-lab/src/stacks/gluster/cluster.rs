@@ -92,7 +92,7 @@ impl<'a> Cluster<'a> {
                 Tenancy::add_copies(plan, self.order, server, &["node"]);
             }
         }
-        let below = ["state", "run", "log", "bricks"].map(|name| format!("{dir}/{name}"));
+        let below = ["state", "log", "bricks"].map(|name| format!("{dir}/{name}"));
         for path in std::iter::once(dir.clone()).chain(below) {
             node::add_dir_on(plan, server, &path);
         }
@@ -156,7 +156,9 @@ impl<'a> Cluster<'a> {
         let mut view = Sandbox::new();
         view.bind(&dir, &dir);
         view.bind(&format!("{dir}/state"), "/var/lib/glusterd");
-        view.bind(&format!("{dir}/run"), "/var/run/gluster");
+        // Empty at every start, as after a reboot: of a brick whose process number stands here, and
+        // whose dead process nobody has collected yet, the daemon thinks that it runs.
+        view.empty("/var/run/gluster");
         view.bind(&format!("{dir}/log"), "/var/log/glusterfs");
         if self.is_secured {
             let from = Tenancy::certificates(self.order, node, "node");
