@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use plimsoll_classics::fio;
-use plimsoll_core::model::{Assumed, Cell, Envelope, Load, Model, Provenance};
+use plimsoll_core::model::{Cell, Envelope, Facts, Load, Model, Provenance};
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
@@ -210,16 +210,15 @@ fn model(slower_max: f64) {
             to: String::new(),
             intervals_dropped: 0,
         },
-        assumed: Assumed {
-            working_set_bytes: 4 << 20,
-            offsets: Offsets::Uniform,
-        },
+        facts: Facts::assumed(4 << 20),
         bursts: Vec::new(),
+        phases: Vec::new(),
         fidelity: Vec::new(),
         requests: None,
         envelope: Envelope::new(vec![cell(1), cell(3)]).expect("two cells"),
     };
-    let file = fio::export(&Workload::Model(model), Nanos(1_500_000_000)).expect("fio can do it");
+    let file = fio::export(&Workload::Model(Box::new(model)), Nanos(1_500_000_000))
+        .expect("fio can do it");
     assert!(file.losses.iter().any(|loss| loss.contains("mean rate")));
     let text = file.text.replace("direct=1", "direct=0");
     let Some(result) = run(directory.path(), &text, &[]) else {

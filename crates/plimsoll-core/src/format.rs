@@ -18,9 +18,9 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 1, minor: 5 };
+    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 0 };
     /// Workload files.
-    pub const WORKLOAD: FormatVersion = FormatVersion { major: 1, minor: 2 };
+    pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 0 };
     /// Journals of changes made to a machine.
     pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 3 };
 

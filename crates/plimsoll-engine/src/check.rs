@@ -84,7 +84,7 @@ impl Checks<'_> {
     }
 
     fn model(&self, model: &Model) -> Result<(), Error> {
-        let set = model.assumed.working_set_bytes;
+        let set = model.facts.working_set_bytes.value;
         let fault = |text: String| Err(Error::Workload(format!("'{}': {text}", model.name)));
         if set < u64::from(self.align) {
             return fault(format!(
@@ -92,7 +92,7 @@ impl Checks<'_> {
                 self.align
             ));
         }
-        if let Some(text) = fault_of_offsets(&model.assumed.offsets) {
+        if let Some(text) = fault_of_offsets(&model.facts.offsets.value) {
             return fault(text);
         }
         if let Some(packed) = &model.requests

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::model::{Excerpt, Model, Space};
+use plimsoll_core::model::{Excerpt, Space};
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::blocks::{Blocks, Group, Made};
@@ -318,7 +318,7 @@ impl Prepared {
                 let bytes = match (&model.requests, &self.space) {
                     (Some(packed), Space::AsRecorded) => packed.span_bytes(),
                     (Some(packed), Space::Compact(_)) => packed.footprint_bytes(),
-                    (None, _) => model.assumed.working_set_bytes,
+                    (None, _) => model.facts.working_set_bytes.value,
                 };
                 let bytes = bytes.next_multiple_of(4096);
                 match self.ground.device() {
@@ -363,11 +363,10 @@ impl Ground {
     /// Where recorded requests go: where they went, on a device that is large enough and where
     /// nothing is stored; else moved together.
     fn space(&self, workload: &Workload) -> Space {
-        let Workload::Model(Model {
-            requests: Some(packed),
-            ..
-        }) = workload
-        else {
+        let Workload::Model(model) = workload else {
+            return Space::AsRecorded;
+        };
+        let Some(packed) = &model.requests else {
             return Space::AsRecorded;
         };
         let has_room = match (self.data(), self.device()) {

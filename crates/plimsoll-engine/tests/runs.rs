@@ -170,7 +170,7 @@ fn random_io_runs_on_every_engine_and_reuses_its_file() {
 fn a_model_plays_in_real_time_and_on_time() {
     let directory = tempfile::tempdir().unwrap();
     let cells = vec![cell(1, 300, 200)];
-    let workload = Workload::Model(model(cells.clone()));
+    let workload = Workload::Model(Box::new(model(cells.clone())));
     let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
     let clock = HostClock::start();
     let outcome = prepared.run(&for_ms(1_000), &GO, &mut |_| {}).unwrap();
@@ -187,7 +187,7 @@ fn a_stop_ends_every_workload_soon_with_what_was_measured() {
     let fileloop = varmail(|_, group| group.threads = 2);
     for workload in [
         small_random(),
-        Workload::Model(model(vec![cell(30, 9_000, 0)])),
+        Workload::Model(Box::new(model(vec![cell(30, 9_000, 0)]))),
         Workload::Files(fileloop),
     ] {
         let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
@@ -295,7 +295,7 @@ fn workload_files_that_would_hang_or_panic_are_refused() {
     };
     let random = |change: &dyn Fn(&mut Group)| small(|group| change(group));
     let mut huge = model(vec![cell(1, 1, 0)]);
-    huge.assumed.working_set_bytes = u64::MAX;
+    huge.facts.working_set_bytes.value = u64::MAX;
     for (workload, expect) in [
         (
             files(&|s, _| s.sizes = Sizes::Gamma(f64::NAN)),
@@ -317,7 +317,7 @@ fn workload_files_that_would_hang_or_panic_are_refused() {
         (random(&|g| g.extent.bytes = u64::MAX), "too many"),
         (random(&|g| g.depth = u32::MAX), "depth of at most"),
         (random(&|g| g.mix[0].weight = f64::NAN), "share of reads"),
-        (Workload::Model(huge), "too many"),
+        (Workload::Model(Box::new(huge)), "too many"),
     ] {
         let choice = EngineChoice::Auto;
         let error = prepare(Place::Null, &workload, None, Seed(1), choice, &GO).unwrap_err();

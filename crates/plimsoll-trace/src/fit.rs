@@ -5,9 +5,8 @@
 //! whole window and bins what comes out.
 
 use plimsoll_core::model::{
-    Arrivals, Assumed, Cell, Direction, Envelope, Fidelity, Model, Provenance,
+    Arrivals, Cell, Direction, Envelope, Facts, Fidelity, Model, Provenance,
 };
-use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::rng::Seed;
@@ -111,11 +110,9 @@ pub(crate) fn fit_within(
             to: to.clone(),
             intervals_dropped: found.dropped,
         },
-        assumed: Assumed {
-            working_set_bytes: options.working_set_bytes,
-            offsets: Offsets::Uniform,
-        },
+        facts: Facts::assumed(options.working_set_bytes),
         bursts: patterns.into_iter().flatten().collect(),
+        phases: Vec::new(),
         fidelity: Vec::new(),
         requests: None,
         envelope: Envelope::new(found.cells.clone()).map_err(envelope)?,
@@ -159,12 +156,9 @@ fn check_totals(cells: &[Cell]) -> Result<(), String> {
 }
 
 fn check_working_set(cells: &[Cell], bytes: u64) -> Result<(), TraceError> {
-    let assumed = Assumed {
-        // Room for the probe itself; only the largest transfer is asked for here.
-        working_set_bytes: u64::MAX,
-        offsets: Offsets::Uniform,
-    };
-    let largest = Arrivals::new(cells.to_vec(), &assumed, ALIGN_BYTES, CHECK_SEED).len_max();
+    // Room for the probe itself; only the largest transfer is asked for here.
+    let facts = Facts::assumed(u64::MAX);
+    let largest = Arrivals::new(cells.to_vec(), &facts, ALIGN_BYTES, CHECK_SEED).len_max();
     let needed = u64::from(largest);
     if bytes < needed {
         return Err(TraceError::WorkingSet { bytes, needed });
@@ -192,12 +186,12 @@ fn self_check(model: &Model, ops_max: u64, warnings: &mut Vec<String>) -> Vec<Fi
         ));
         played.truncate(part);
     }
-    let submitted = bin(played, &model.assumed);
+    let submitted = bin(played, &model.facts);
     fidelity(&recorded[..part], &submitted, &model.bursts)
 }
 
 /// Counts the requests of a play in cells of the same lengths.
-fn bin(played: Vec<Cell>, assumed: &Assumed) -> Vec<Cell> {
+fn bin(played: Vec<Cell>, facts: &Facts) -> Vec<Cell> {
     let mut counted: Vec<Cell> = played
         .iter()
         .map(|cell| Cell {
@@ -210,7 +204,7 @@ fn bin(played: Vec<Cell>, assumed: &Assumed) -> Vec<Cell> {
         return counted;
     };
     let (mut at, mut end) = (0, counted[0].length);
-    for request in Arrivals::new(played, assumed, ALIGN_BYTES, CHECK_SEED) {
+    for request in Arrivals::new(played, facts, ALIGN_BYTES, CHECK_SEED) {
         // Requests come in order, so the cells are walked once. One at the very end of a cell
         // belongs to the next, the last cell excepted.
         while request.intended_at >= end && at < last {

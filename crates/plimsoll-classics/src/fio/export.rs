@@ -113,11 +113,11 @@ impl File {
                 name: direction.name().into(),
                 depth: MODEL_DEPTH,
                 extent: Extent {
-                    bytes: model.assumed.working_set_bytes,
+                    bytes: model.facts.working_set_bytes.value,
                     ..Extent::default()
                 },
                 mix: sizes(direction, ratio(bytes_per_s, ops_per_s)),
-                offsets: model.assumed.offsets.clone(),
+                offsets: model.facts.offsets.value.clone(),
                 pace: Pace::Open(Arrival::Paced { per_s: ops_per_s }),
                 ..Group::default()
             });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Turns cells into requests, in order, without holding them in memory.
 
-use super::{Assumed, Cell, Direction};
+use super::within::Instants;
+use super::{Cell, Direction, Facts};
 use crate::num::{floor_u64, saturating_u32};
 use crate::offsets::{Draw, Region};
 use crate::op::{Kind, Request};
@@ -16,9 +17,8 @@ const PAGE: u64 = 4096;
 
 /// The requests of a series of cells: an iterator with fixed memory.
 ///
-/// In each cell and direction the recorded number of operations arrives at independent uniform
-/// instants (a Poisson process given its count), produced in order by the recurrence for uniform
-/// order statistics. Sizes are the two powers of two around the mean that is still owed, mixed so
+/// In each cell and direction the recorded number of operations arrives, at instants that lie as
+/// the facts say ([`super::Within`]). Sizes are the two powers of two around the mean that is still owed, mixed so
 /// that the bytes submitted up to the end of a cell miss those recorded by less than one transfer,
 /// which is carried on; so are the bytes of cells that have no operation to move them.
 ///
@@ -39,7 +39,7 @@ pub struct Arrivals {
 #[derive(Debug)]
 struct Stream {
     direction: Direction,
-    times: Rng,
+    instants: Instants,
     places: Rng,
     /// When the next operation of the current cell starts; `None` when the cell has no more.
     next_at: Option<Nanos>,
@@ -62,36 +62,44 @@ impl Arrivals {
     /// When `align` is not a power of two up to 16 MiB, or the working set is smaller than
     /// `align`.
     #[must_use]
-    pub fn new(cells: Vec<Cell>, assumed: &Assumed, align: u32, seed: Seed) -> Self {
+    pub fn new(cells: Vec<Cell>, facts: &Facts, align: u32, seed: Seed) -> Self {
         let align = u64::from(align);
         assert!(
             align.is_power_of_two() && align <= SIZE_MAX,
             "alignment is a power of two up to 16 MiB"
         );
         assert!(
-            assumed.working_set_bytes >= align,
+            facts.working_set_bytes.value >= align,
             "the working set holds a block"
         );
         // Kinds that count in blocks count in pages; a working set below one is one block.
         let grain_bytes = align
             .max(PAGE)
-            .min(assumed.working_set_bytes / align * align);
+            .min(facts.working_set_bytes.value / align * align);
         let region = Region {
             start: 0,
-            bytes: assumed.working_set_bytes,
+            bytes: facts.working_set_bytes.value,
             grain_bytes,
         };
         let stream = |direction: Direction| Stream {
             direction,
-            times: Rng::new(seed.derive("arrivals", direction as u64)),
+            instants: Instants::new(
+                facts.arrivals.value,
+                seed.derive("arrivals", direction as u64),
+            ),
             places: Rng::new(seed.derive("offsets", direction as u64)),
             next_at: None,
             ops_left: 0,
             bytes_left: 0,
             last_size: 0,
             carried: 0,
-            working_set: assumed.working_set_bytes,
-            draw: Draw::new(&assumed.offsets, region, (0, 1), seed.derive("places", 0)),
+            working_set: facts.working_set_bytes.value,
+            draw: Draw::new(
+                &facts.offsets.value,
+                region,
+                (0, 1),
+                seed.derive("places", 0),
+            ),
         };
         Arrivals {
             len_max: len_max(&cells, align),
@@ -129,7 +137,8 @@ impl Arrivals {
             stream.close_cell();
             stream.ops_left = load.ops;
             stream.bytes_left += i128::from(load.bytes);
-            stream.advance(start, self.cell_end);
+            stream.instants.begin(start, self.cell_end, load.ops);
+            stream.next_at = stream.instants.next();
         }
         true
     }
@@ -165,15 +174,6 @@ impl Stream {
         }
     }
 
-    /// Draws the next instant: the smallest of `ops_left` uniform instants in `now..end`.
-    fn advance(&mut self, now: Nanos, end: Nanos) {
-        self.next_at = (self.ops_left > 0).then(|| {
-            let room = end.since(now).0 as f64;
-            let fraction = 1.0 - self.times.unit().powf(1.0 / self.ops_left as f64);
-            Nanos((now.0 + floor_u64(room * fraction)).min(end.0))
-        });
-    }
-
     fn size(&mut self, align: u64) -> u64 {
         let owed = self.bytes_left.max(0) as f64 / self.ops_left as f64;
         let below = floor_u64(owed).max(1);
@@ -187,13 +187,13 @@ impl Stream {
         }
     }
 
-    fn emit(&mut self, at: Nanos, end: Nanos, align: u64, len_max: u64) -> Request {
+    fn emit(&mut self, at: Nanos, align: u64, len_max: u64) -> Request {
         let largest = (self.working_set / align * align).max(align);
         let size = self.size(align).min(largest).min(len_max);
         self.ops_left -= 1;
         self.last_size = size;
         self.bytes_left -= i128::from(size);
-        self.advance(at, end);
+        self.next_at = self.instants.next();
         let kind = match self.direction {
             Direction::Read => Kind::Read,
             Direction::Write => Kind::Write,
@@ -226,7 +226,7 @@ impl Iterator for Arrivals {
             let at = stream
                 .next_at
                 .expect("the stream was chosen because it has one");
-            return Some(stream.emit(at, self.cell_end, self.align, self.len_max));
+            return Some(stream.emit(at, self.align, self.len_max));
         }
     }
 }
@@ -255,7 +255,7 @@ mod tests {
     fn every_operation_and_byte_of_the_recording_is_submitted() {
         let model = bursty();
         let cells = model.play_whole(1.0);
-        let requests: Vec<_> = Arrivals::new(cells.clone(), &model.assumed, 512, Seed(1)).collect();
+        let requests: Vec<_> = Arrivals::new(cells.clone(), &model.facts, 512, Seed(1)).collect();
         for (direction, kind) in [
             (Direction::Read, Kind::Read),
             (Direction::Write, Kind::Write),
@@ -271,12 +271,12 @@ mod tests {
     fn requests_come_in_order_inside_their_cell_and_working_set() {
         let model = bursty();
         let cells = model.play_whole(2.0);
-        let arrivals = Arrivals::new(cells.clone(), &model.assumed, 4096, Seed(2));
+        let arrivals = Arrivals::new(cells.clone(), &model.facts, 4096, Seed(2));
         let len_max = arrivals.len_max();
         let requests: Vec<_> = arrivals.collect();
         assert!(requests.is_sorted_by_key(|r| r.intended_at));
         for r in &requests {
-            assert!(r.offset + u64::from(r.len) <= model.assumed.working_set_bytes);
+            assert!(r.offset + u64::from(r.len) <= model.facts.working_set_bytes.value);
             assert!(
                 r.len.is_multiple_of(4096) && r.offset.is_multiple_of(4096) && r.len <= len_max
             );
@@ -303,9 +303,9 @@ mod tests {
 
     /// Bytes submitted and the largest transfer, by cells of one second.
     fn moved(cells: &[Cell], align: u32) -> Vec<(u64, u64)> {
-        let assumed = bursty().assumed;
+        let facts = bursty().facts;
         let mut moved = vec![(0, 0); cells.len()];
-        for request in Arrivals::new(cells.to_vec(), &assumed, align, Seed(6)) {
+        for request in Arrivals::new(cells.to_vec(), &facts, align, Seed(6)) {
             let second = usize::try_from(request.intended_at.0 / Nanos::SECOND.0).unwrap();
             let (bytes, largest) = &mut moved[second.min(cells.len() - 1)];
             *bytes += u64::from(request.len);
@@ -356,7 +356,7 @@ mod tests {
         let sparse = writes(&[(1, 4096), (1, 8192), (1, 65_536), (1, 4096)].repeat(250));
         model.envelope = super::super::Envelope::new(sparse).unwrap();
         let cells = model.play_whole(0.05);
-        let arrivals = Arrivals::new(cells.clone(), &model.assumed, 512, Seed(8));
+        let arrivals = Arrivals::new(cells.clone(), &model.facts, 512, Seed(8));
         let len_max = arrivals.len_max();
         let requests: Vec<Request> = arrivals.collect();
         assert!(requests.iter().all(|r| r.len <= len_max), "{len_max}");
@@ -377,8 +377,8 @@ mod tests {
             read: load,
             write: Load::default(),
         };
-        let assumed = bursty().assumed;
-        let times: Vec<f64> = Arrivals::new(vec![cell], &assumed, 512, Seed(4))
+        let facts = bursty().facts;
+        let times: Vec<f64> = Arrivals::new(vec![cell], &facts, 512, Seed(4))
             .map(|r| r.intended_at.as_secs_f64())
             .collect();
         // Kolmogorov-Smirnov distance to the uniform law; 1.63/sqrt(n) is the 1 % critical value.
@@ -398,10 +398,10 @@ mod tests {
         ] {
             for working_set in [512, 10 << 20] {
                 let mut model = bursty();
-                model.assumed.offsets = offsets.clone();
-                model.assumed.working_set_bytes = working_set;
+                model.facts.offsets.value = offsets.clone();
+                model.facts.working_set_bytes.value = working_set;
                 let cells = model.play_whole(1.0);
-                let requests = Arrivals::new(cells, &model.assumed, 512, Seed(3));
+                let requests = Arrivals::new(cells, &model.facts, 512, Seed(3));
                 for request in requests.take(2_000) {
                     let end = request.offset + u64::from(request.len);
                     assert!(end <= working_set && request.offset.is_multiple_of(512));
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn the_random_sequence_of_uniform_offsets_is_as_it_always_was() {
         let model = bursty();
-        let arrivals = Arrivals::new(model.play_whole(1.0), &model.assumed, 512, Seed(1));
+        let arrivals = Arrivals::new(model.play_whole(1.0), &model.facts, 512, Seed(1));
         let first: Vec<(u64, u64, u32)> = arrivals
             .take(4)
             .map(|r| (r.intended_at.0, r.offset, r.len))
@@ -425,7 +425,7 @@ mod tests {
     fn the_same_seed_gives_the_same_requests_and_another_seed_others() {
         let model = bursty();
         let play = |seed| -> Vec<Request> {
-            Arrivals::new(model.play_whole(1.0), &model.assumed, 512, Seed(seed))
+            Arrivals::new(model.play_whole(1.0), &model.facts, 512, Seed(seed))
                 .take(500)
                 .collect()
         };

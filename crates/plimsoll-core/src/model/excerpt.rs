@@ -86,7 +86,7 @@ impl Model {
             }
             None => {
                 let cells = excerpt.cells.clone();
-                Played::Drawn(Box::new(Arrivals::new(cells, &self.assumed, align, seed)))
+                Played::Drawn(Box::new(Arrivals::new(cells, &self.facts, align, seed)))
             }
         }
     }

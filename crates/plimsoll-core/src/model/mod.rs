@@ -5,27 +5,30 @@
 //! The recording says how many operations each interval held. Given its count, the arrivals of a
 //! Poisson process in an interval are independent and uniform, so the model keeps the recorded
 //! counts exactly and draws only what the counters cannot tell: the instants inside an interval.
-//! What no counter tells (sizes around their mean, offsets) is *assumed*, and says so.
+//! What no counter tells (how arrivals lie, offsets) is *declared* or *assumed*, and says so.
 //!
 //! From requests: the requests themselves, packed, in their order; the envelope beside them only
 //! describes.
 
 mod arrivals;
 mod excerpt;
+mod facts;
 mod packed;
 mod recorded;
 mod slices;
+mod within;
 
 pub use arrivals::Arrivals;
 pub use excerpt::{Excerpt, Played};
+pub use facts::{Corner, Facts, Known, Origin};
 pub use packed::{Gaps, Packed, Packer, Unpacked, ZONE_BYTES};
 pub use recorded::{Recorded, Space};
 pub use slices::Selection;
+pub use within::Within;
 
 use serde::{Deserialize, Serialize};
 
 use crate::num::{ratio, round_u64};
-use crate::offsets::Offsets;
 use crate::units::Nanos;
 
 /// Direction of transfer: counters tell reads and writes apart, nothing finer.
@@ -109,16 +112,6 @@ pub struct Provenance {
     pub intervals_dropped: u64,
 }
 
-/// What the counters cannot tell and the model therefore assumes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Assumed {
-    /// Bytes of the file or device that the load is spread over.
-    pub working_set_bytes: u64,
-    /// How offsets are chosen.
-    pub offsets: Offsets,
-}
-
 /// A pattern of bursts found in one direction of the recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,6 +130,47 @@ pub struct Bursts {
     pub duty: f64,
     /// Share of the direction's operations that fall into bursts, 0..=1.
     pub share: f64,
+}
+
+/// A kind of time in the recording: stretches in which the load was alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// What it is called: `base` where most time was spent, `scan` where long reads came on top.
+    pub name: String,
+    /// Where it was, in recorded order; no two phases overlap.
+    pub stretches: Vec<Stretch>,
+    /// Share of the time, 0..=1.
+    pub share: f64,
+    /// Mean load of its intervals, reads then writes.
+    pub load: [Rates; 2],
+    /// What of that is its own: the load less that of `base`. `None` for the base itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<[Rates; 2]>,
+}
+
+/// Consecutive intervals of the envelope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stretch {
+    /// Place of the first interval in the envelope.
+    pub first: u64,
+    /// Number of intervals.
+    pub intervals: u64,
+    /// When it begins, with its offset from UTC.
+    pub from: String,
+    /// When it ends.
+    pub to: String,
+}
+
+/// Mean rates of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// Operations per second.
+    pub ops_per_s: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
 }
 
 /// One metric of the model held against the recording, and the gate it had to pass.
@@ -190,11 +224,14 @@ pub struct Model {
     pub name: String,
     /// Where it came from.
     pub source: Provenance,
-    /// What it assumes.
-    pub assumed: Assumed,
+    /// What it says beyond its intervals.
+    pub facts: Facts,
     /// Bursts found, at most one pattern per direction.
     #[serde(default)]
     pub bursts: Vec<Bursts>,
+    /// Phases found, the one with most time first; none where the load was alike throughout.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
     /// The model's submitted load held against the recording, at the time of the fit.
     #[serde(default)]
     pub fidelity: Vec<Fidelity>,
@@ -397,10 +434,7 @@ pub(crate) mod tests {
                 to: String::new(),
                 intervals_dropped: 0,
             },
-            assumed: Assumed {
-                working_set_bytes: 1 << 30,
-                offsets: Offsets::Uniform,
-            },
+            facts: Facts::assumed(1 << 30),
             bursts: vec![Bursts {
                 direction: Direction::Write,
                 threshold_per_s: 100.0,
@@ -410,6 +444,7 @@ pub(crate) mod tests {
                 duty: 0.1,
                 share: 0.6,
             }],
+            phases: Vec::new(),
             fidelity: Vec::new(),
             requests: None,
             envelope: Envelope::new((0..240).map(cell).collect()).unwrap(),

@@ -35,7 +35,7 @@ pub struct WorkloadFile {
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
     /// Fitted from a recording: open loop, one file.
-    Model(Model),
+    Model(Box<Model>),
     /// Block I/O by groups of workers.
     Blocks(Blocks),
     /// Threads that repeat lists of file operations: closed loop, trees of files.
@@ -87,7 +87,7 @@ impl Workload {
     #[must_use]
     pub fn data_set_bytes(&self) -> u64 {
         match self {
-            Workload::Model(model) => model.assumed.working_set_bytes,
+            Workload::Model(model) => model.facts.working_set_bytes.value,
             Workload::Blocks(blocks) => blocks.data_set_bytes(),
             Workload::Files(files) => files.data_set_bytes(),
             Workload::Series(series) => series.data_set_bytes(),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Models and plays for the tests.
 
-use plimsoll_core::model::{Assumed, Cell, Envelope, Load, Model, Provenance};
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::model::{Cell, Envelope, Facts, Load, Model, Provenance};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Blocks, Group};
@@ -34,11 +33,9 @@ pub(crate) fn model(cells: Vec<Cell>) -> Model {
             to: String::new(),
             intervals_dropped: 0,
         },
-        assumed: Assumed {
-            working_set_bytes: 4 << 20,
-            offsets: Offsets::Uniform,
-        },
+        facts: Facts::assumed(4 << 20),
         bursts: Vec::new(),
+        phases: Vec::new(),
         fidelity: Vec::new(),
         requests: None,
         envelope: Envelope::new(cells).expect("the cells have a length"),

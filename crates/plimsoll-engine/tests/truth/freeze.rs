@@ -100,7 +100,7 @@ fn a_frozen_file_system_shows_in_the_99th_percentile_of_the_response() {
     };
     let point = &mounted.point();
     // Only writes wait for a frozen file system.
-    let workload = Workload::Model(model(vec![cell(10, 0, 10_000)]));
+    let workload = Workload::Model(Box::new(model(vec![cell(10, 0, 10_000)])));
     let place = Place::Directory {
         path: point,
         direct_align: 4096,

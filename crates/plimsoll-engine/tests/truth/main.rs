@@ -32,9 +32,9 @@ fn play(
     warmup: Nanos,
     law: impl FnMut(Nanos, &Request) -> Nanos,
 ) -> (OpStats, Vec<Cell>, u64) {
-    let assumed = model(cells.to_vec()).assumed;
+    let facts = model(cells.to_vec()).facts;
     let end = cells.iter().fold(Nanos(0), |sum, c| sum + c.length);
-    let arrivals = Arrivals::new(cells.to_vec(), &assumed, 512, Seed(3));
+    let arrivals = Arrivals::new(cells.to_vec(), &facts, 512, Seed(3));
     let excerpt = Excerpt::cells(cells.to_vec());
     let mut source = OpenLoop::new(Played::Drawn(Box::new(arrivals)), &excerpt, end);
     let clock = SimClock::new();
@@ -112,7 +112,7 @@ fn a_whole_play_submits_exactly_its_cells() {
     let cells: Vec<Cell> = (0..60)
         .map(|i| cell(15, 400 + i * 7, i % 5 * 300))
         .collect();
-    let workload = Workload::Model(model(cells.clone()));
+    let workload = Workload::Model(Box::new(model(cells.clone())));
     let options = RunOptions {
         length: Nanos(900 * Nanos::SECOND.0),
         ..RunOptions::default()
@@ -211,7 +211,7 @@ fn the_slowest_last_operation_does_not_stretch_a_closed_loop() {
     assert_eq!(covered, Nanos(6_000 * MS), "the intervals have the rest");
     assert_eq!(intervals.iter().map(|i| i.stats.ops()).sum::<u64>(), 2);
     // A model is as long as its last operation.
-    let model = Workload::Model(model(vec![cell(4, 2, 0)]));
+    let model = Workload::Model(Box::new(model(vec![cell(4, 2, 0)])));
     let (outcome, _) = run(&model, disk, &options);
     assert!(outcome.length > options.length, "{}", outcome.length);
 }
@@ -282,7 +282,7 @@ fn the_same_seed_simulates_the_same_run() {
 fn the_generator_says_what_it_took() {
     let stop = AtomicBool::new(false);
     let closed = random("closed", 1.0, |group| group.depth = 8);
-    let open = Workload::Model(model(vec![cell(1, 2_000, 0)]));
+    let open = Workload::Model(Box::new(model(vec![cell(1, 2_000, 0)])));
     for (workload, paces) in [(closed, false), (open, true)] {
         for place in [Place::Null, Place::Sim(SimDisk::default())] {
             let choice = EngineChoice::Auto;

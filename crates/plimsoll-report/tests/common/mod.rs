@@ -9,9 +9,8 @@ use plimsoll_core::event::{
     Warning,
 };
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::{Assumed, Cell, Envelope, Fidelity, Load, Model, Provenance};
+use plimsoll_core::model::{Cell, Envelope, Facts, Fidelity, Load, Model, Provenance};
 use plimsoll_core::num::{round_u64, saturating_u32};
-use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::target::{MachineFacts, TargetFacts};
@@ -95,11 +94,9 @@ fn nas() -> Model {
             to: "2026-03-02T01:00:00+01:00".into(),
             intervals_dropped: 0,
         },
-        assumed: Assumed {
-            working_set_bytes: 4 << 30,
-            offsets: Offsets::Uniform,
-        },
+        facts: Facts::assumed(4 << 30),
         bursts: Vec::new(),
+        phases: Vec::new(),
         fidelity: vec![
             Fidelity::relative("read operations per second", 85.0, 84.96, 0.02),
             Fidelity::relative("write bytes per second", 657_067.0, 659_114.0, 0.02),
@@ -133,7 +130,7 @@ fn entries(size: Size) -> Vec<Entry> {
         workload,
     };
     let mut all = vec![
-        entry("nas ×40", 40.0, Workload::Model(nas())),
+        entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),
         entry("varmail", 1.0, Workload::Files(varmail())),
         entry(
             "randread",

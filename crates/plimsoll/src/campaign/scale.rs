@@ -187,7 +187,7 @@ fn probe(model: &Model) -> Blocks {
     let mut probe = Blocks::random("probe", ratio(reads, reads + writes));
     for group in &mut probe.groups {
         group.depth = PROBE_DEPTH;
-        group.extent.bytes = model.assumed.working_set_bytes;
+        group.extent.bytes = model.facts.working_set_bytes.value;
         group.mix.iter_mut().for_each(|turn| turn.bytes = bytes);
     }
     probe

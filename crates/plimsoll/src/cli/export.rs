@@ -84,7 +84,7 @@ fn scaled(workload: Workload, factor: f64) -> Result<Workload, Failure> {
         Workload::Model(model) => {
             let cells = model.play_whole(factor);
             let envelope = Envelope::new(cells).map_err(failed(Code::Usage))?;
-            Ok(Workload::Model(Model { envelope, ..model }))
+            Ok(Workload::Model(Box::new(Model { envelope, ..*model })))
         }
         other => Ok(other),
     }

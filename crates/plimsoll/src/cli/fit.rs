@@ -4,6 +4,7 @@
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::{Direction, Fidelity, Gaps, Model, Packed};
+use plimsoll_core::offsets::Offsets;
 use plimsoll_core::profile::{Average, Profile, QueueSource};
 use plimsoll_core::units;
 use plimsoll_core::workload::{Workload, WorkloadFile};
@@ -84,7 +85,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         super::print_json(&serde_json::json!({
             "profile": fitted.profile,
             "fidelity": fitted.model.fidelity,
-            "assumed": fitted.model.assumed,
+            "facts": fitted.model.facts,
             "warnings": fitted.warnings,
         }));
     } else {
@@ -188,7 +189,7 @@ fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
     }
     let file = WorkloadFile {
         format: FormatVersion::WORKLOAD,
-        workload: Workload::Model(model.clone()),
+        workload: Workload::Model(Box::new(model.clone())),
     };
     let text = toml::to_string(&file).expect("a model has only plain data");
     let text = format!("# Made by plimsoll fit; play it with plimsoll run or compare.\n{text}");
@@ -221,7 +222,7 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
     rates(&mut text, model, profile);
     bursts(&mut text, profile);
     match &model.requests {
-        None => assumed(&mut text, model),
+        None => facts(&mut text, model),
         Some(packed) => packed_requests(&mut text, packed),
     }
     fidelity(&mut text, &model.fidelity);
@@ -236,15 +237,20 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
     text
 }
 
-fn assumed(text: &mut String, model: &Model) {
-    let _ = writeln!(
+fn facts(text: &mut String, model: &Model) {
+    let facts = &model.facts;
+    let offsets = match facts.offsets.value {
+        Offsets::Sequential => "sequential",
+        _ => "uniformly random",
+    };
+    let _ = write!(
         text,
-        "\nAssumed, since counters cannot tell: {} offsets over {}; sizes are the powers of two around each interval's mean; arrivals inside an interval are Poisson.",
-        match model.assumed.offsets {
-            plimsoll_core::offsets::Offsets::Sequential => "sequential",
-            _ => "uniformly random",
-        },
-        units::size(model.assumed.working_set_bytes as f64)
+        "\nWhat counters cannot tell: offsets {offsets} ({}) over {} ({}); arrivals inside an interval {} ({}); sizes are the powers of two around each interval's mean (assumed).\n",
+        facts.offsets.origin,
+        units::size(facts.working_set_bytes.value as f64),
+        facts.working_set_bytes.origin,
+        facts.arrivals.value,
+        facts.arrivals.origin,
     );
 }
 

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::{Model, Packed};
+use plimsoll_core::model::Packed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_lab::attach;
@@ -215,10 +215,8 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
         return Err(about(path, &text));
     }
     let mut workload = file.workload;
-    if let Workload::Model(Model {
-        requests: Some(packed),
-        ..
-    }) = &mut workload
+    if let Workload::Model(model) = &mut workload
+        && let Some(packed) = &mut model.requests
     {
         attach(path, packed)?;
     }

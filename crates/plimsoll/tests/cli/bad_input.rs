@@ -68,7 +68,7 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
         &lab,
         &["run", "new.toml", &target],
         2,
-        &["new.toml", "1.9", "1.2"],
+        &["new.toml", "2.9", "2.0"],
     );
     refuses(
         &lab,
