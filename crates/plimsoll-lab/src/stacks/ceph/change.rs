@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is done with the daemons while they are up: the last one taken away and brought back.
+//! What is done with the daemons while they are up: one more, the last one taken away and brought
+//! back.
 
 use plimsoll_core::plan::Plan;
 
@@ -18,29 +19,27 @@ pub(super) fn plan(
     let Some(last) = cluster.osds().last() else {
         return unmet("it has no nodes".into());
     };
-    let is_gone = record.is_stopped(&last.mark());
+    let gone = cluster.osds().find(|osd| record.is_stopped(&osd.mark()));
     let mut plan = Plan::default();
-    let name = last.name();
-    match verb {
-        Verb::Degrade if !is_gone => {
-            let why = format!("take {name} away");
+    match (verb, gone) {
+        (Verb::Grow, None) => last.add_to_running(&mut plan),
+        (Verb::Degrade, None) => {
+            let why = format!("take {} away", last.name());
             plan.step_on(&last.node.name, &why, last.stop(), None);
         }
-        Verb::Rebuild if is_gone => {
-            let why = format!("bring {name} back");
-            plan.step_on(&last.node.name, &why, last.restart(), Some(last.stop()));
+        (Verb::Rebuild, Some(gone)) => {
+            let why = format!("bring {} back", gone.name());
+            plan.step_on(&gone.node.name, &why, gone.restart(), Some(gone.stop()));
         }
-        Verb::Degrade => {
+        (Verb::Grow | Verb::Degrade, Some(gone)) => {
             return unmet(format!(
-                "its {name} was taken away; bring it back first with: plimsoll stack rebuild"
+                "its {} was taken away; bring it back first with: plimsoll stack rebuild",
+                gone.name()
             ));
         }
-        Verb::Rebuild => return unmet("nothing was taken away; all are there".into()),
-        Verb::Grow | Verb::Scrub | Verb::Snapshot => {
-            return unmet(format!(
-                "{} cannot {verb} yet; make it with the setting osds instead of growing it",
-                order.choice.parts
-            ));
+        (Verb::Rebuild, None) => return unmet("nothing was taken away; all are there".into()),
+        (Verb::Scrub | Verb::Snapshot, _) => {
+            return unmet(format!("{} cannot {verb}", order.choice.parts));
         }
     }
     Ok(plan)

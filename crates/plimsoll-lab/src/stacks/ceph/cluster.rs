@@ -204,8 +204,16 @@ impl<'a> Cluster<'a> {
         plan.step_on(node, why, start, Some(Action::Stop { mark }));
     }
 
-    /// Adds the key of a daemon or client, and gives it to the monitor.
+    /// Adds the key of a daemon or client, for the store of the monitor.
     fn add_key(&self, plan: &mut Plan, name: &str, rights: Rights) {
+        let file = self.make_key(plan, name, rights);
+        let all = self.keyring("mon");
+        let tell = Cmd::new("ceph-authtool", [&*all, "--import-keyring", &file]);
+        plan.step("let the monitor know it", Action::Run(tell), None);
+    }
+
+    /// Adds a key in a file of its own, and says where.
+    fn make_key(&self, plan: &mut Plan, name: &str, rights: Rights) -> String {
         let file = self.keyring(name);
         let mut words = vec!["--create-keyring", &file, "--gen-key", "--name", name];
         for (whom, right) in rights {
@@ -213,11 +221,7 @@ impl<'a> Cluster<'a> {
         }
         let make = Action::Run(Cmd::new("ceph-authtool", words));
         plan.step(&format!("make the key of {name}"), make, None);
-        let all = self.keyring("mon");
-        if file != all {
-            let tell = Cmd::new("ceph-authtool", [&*all, "--import-keyring", &file]);
-            plan.step("let the monitor know it", Action::Run(tell), None);
-        }
+        file
     }
 
     /// Adds all daemons, and the pool of the data.
@@ -339,6 +343,18 @@ impl Osd<'_> {
             .cluster
             .command("ceph", &["tell", &self.name(), "version"]);
         self.start(Ready::Succeeds(ask))
+    }
+
+    /// Adds it to a cluster that runs. The others begin to move data to it when it is there.
+    pub(super) fn add_to_running(&self, plan: &mut Plan) {
+        let (cluster, name) = (self.cluster, self.name());
+        let file = cluster.make_key(plan, &name, STORAGE);
+        let why = "let the monitor know it";
+        cluster.run(plan, why, &["auth", "import", "--in-file", &file]);
+        // With it go its key and its place among the others.
+        let words = ["osd", "purge", &name, "--yes-i-really-mean-it"];
+        plan.taken_back_by(Action::Run(cluster.command("ceph", &words)));
+        self.add_to(plan);
     }
 
     /// Adds it, with its key made before.

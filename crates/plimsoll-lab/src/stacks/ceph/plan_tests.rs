@@ -41,6 +41,10 @@ fn a_daemon_goes_and_comes_back_and_all_is_undone() {
     let text = change(Verb::Degrade).unwrap_err().to_string();
     assert!(text.contains("bring it back first"), "{text}");
     change(Verb::Rebuild).unwrap();
+    change(Verb::Grow).unwrap();
+    change(Verb::Degrade).unwrap();
+    let text = change(Verb::Grow).unwrap_err().to_string();
+    assert!(text.contains("osd.3 was taken away"), "{text}");
     let text = change(Verb::Scrub).unwrap_err().to_string();
     assert!(text.contains("cannot scrub"), "{text}");
     for razed in raze_all(&state, &mut host).unwrap() {

@@ -2,7 +2,7 @@
 //! What is done with a volume while it is up: servers added and the files spread over all, the last
 //! server taken away and brought back.
 
-use plimsoll_core::plan::{Action, Cmd, Plan};
+use plimsoll_core::plan::{Action, Cmd, Node, Plan};
 
 use super::super::{Order, Unmet, Verb};
 use super::cluster::Cluster;
@@ -28,10 +28,11 @@ pub(super) fn plan(
     let Some(last) = cluster.nodes.last() else {
         return unmet("it has no nodes".into());
     };
-    let is_gone = record.is_stopped(&cluster.mark(last));
+    let is_gone = |node: &&Node| record.is_stopped(&cluster.mark(node));
+    let gone = cluster.nodes.iter().copied().find(is_gone);
     let mut plan = Plan::default();
-    match verb {
-        Verb::Grow if !is_gone => {
+    match (verb, gone) {
+        (Verb::Grow, None) => {
             let known = record
                 .header
                 .ask
@@ -39,23 +40,23 @@ pub(super) fn plan(
                 .map_or(0, |ask| ask.site.servers.len());
             grow(&mut plan, cluster, known);
         }
-        Verb::Degrade if !is_gone => {
+        (Verb::Degrade, None) => {
             let why = format!("take node {} away", last.name);
             plan.step_on(&last.name, &why, cluster.stop(last), None);
         }
-        Verb::Rebuild if is_gone => {
-            let back = cluster.restart(last, VOLUME, &format!("{}/mnt", order.dir()));
-            let why = format!("bring node {} back", last.name);
-            plan.step_on(&last.name, &why, back, Some(cluster.stop(last)));
+        (Verb::Rebuild, Some(gone)) => {
+            let back = cluster.restart(gone, VOLUME, &format!("{}/mnt", order.dir()));
+            let why = format!("bring node {} back", gone.name);
+            plan.step_on(&gone.name, &why, back, Some(cluster.stop(gone)));
         }
-        Verb::Grow | Verb::Degrade => {
+        (Verb::Grow | Verb::Degrade, Some(gone)) => {
             return unmet(format!(
                 "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
-                last.name
+                gone.name
             ));
         }
-        Verb::Rebuild => return unmet("no node was taken away; all are there".into()),
-        Verb::Scrub | Verb::Snapshot => {
+        (Verb::Rebuild, None) => return unmet("no node was taken away; all are there".into()),
+        (Verb::Scrub | Verb::Snapshot, _) => {
             return unmet(format!("a volume over plain directories cannot {verb}"));
         }
     }
