@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Bursts, Direction};
+use crate::model::{Bursts, Direction, Phase};
 
 /// The two averages of a figure. They differ where the recorded intervals differ in length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -100,6 +100,9 @@ pub struct Profile {
     pub busy_ms_per_op: Option<f64>,
     /// Bursts found, at most one pattern per direction.
     pub bursts: Vec<Bursts>,
+    /// Phases found, the base first; none where the load was alike throughout.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
 }
 
 impl Profile {
@@ -148,6 +151,7 @@ mod tests {
             }),
             busy_ms_per_op: None,
             bursts: Vec::new(),
+            phases: Vec::new(),
         };
         let text = toml::to_string(&profile).unwrap();
         assert_eq!(toml::from_str::<Profile>(&text).unwrap(), profile, "{text}");

@@ -4,31 +4,27 @@
 use plimsoll_core::model::{Bursts, Cell, Direction};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 
-use crate::binned::{autocorrelation, idc, mean, otsu, quantile, sorted};
+use crate::binned::{autocorrelation, idc, otsu, quantile, sorted};
+use crate::periods::{period, told};
 
 /// Fewer intervals than this show no pattern.
 const INTERVALS_MIN: usize = 12;
 /// Least ratio of the mean rates inside and outside: less is a slope, not a burst.
 const RATIO_MIN: f64 = 3.0;
+/// The same where the rates have a period, which says already that it is no slope.
+const RATIO_PERIODIC_MIN: f64 = 1.5;
 /// Most of the time that bursts may take: beyond, the quiet is the exception.
 const DUTY_MAX: f64 = 0.5;
 /// Least dispersion of the counts: below, chance alone makes the difference (Poisson has 1).
 const IDC_MIN: f64 = 2.0;
-/// How far the number of bursts may be from what the period asks for.
-const COUNT_TOLERANCE: f64 = 0.25;
-/// Most lags searched for a period: a day of minutes in a recording of three.
-const LAGS_MAX: usize = 2_000;
-/// Most products the search may form, so that it stays below a second on years of intervals; its
-/// longest lag shrinks instead.
-const PRODUCTS_MAX: usize = 200_000_000;
 
-/// The bursts of one direction, if its intervals fall into two well separated classes.
+/// The bursts of one direction, if its intervals fall into two well separated classes. The period
+/// is looked for in `calm`, the same cells without what lies on top of the load for once.
 ///
-/// The threshold is Otsu's on the logarithm of the rates, which separates "something" from "next
-/// to nothing". Where the rates have a period and that threshold gives a number of bursts the
-/// period does not allow (a second, smaller activity passes it), Otsu's on the plain rates is
-/// taken, which separates the highest.
-pub(crate) fn find(cells: &[Cell], direction: Direction) -> Option<Bursts> {
+/// Without a period the threshold is Otsu's on the logarithm of the rates, which separates
+/// "something" from "next to nothing"; with one it is the rate whose crossings the period tells
+/// best, as a second, smaller activity, or a change of the level below, has another rhythm.
+pub(crate) fn find(cells: &[Cell], calm: &[Cell], direction: Direction) -> Option<Bursts> {
     if cells.len() < INTERVALS_MIN {
         return None;
     }
@@ -36,27 +32,46 @@ pub(crate) fn find(cells: &[Cell], direction: Direction) -> Option<Bursts> {
     if idc(&counts, 1)? < IDC_MIN {
         return None;
     }
-    let rates: Vec<f64> = cells.iter().map(|c| c.ops_per_s(direction)).collect();
-    let logs: Vec<f64> = rates.iter().map(|rate| rate.ln_1p()).collect();
-    let classes = |threshold: f64| classify(cells, direction, threshold);
-    let wide = otsu(&logs).map(f64::exp_m1).and_then(classes);
-    let grid = Grid::of(cells, direction);
-    let Some(lag) = period(&grid.rates) else {
-        return wide;
+    let grid = Grid::of(calm, direction);
+    let Some(steps) = period(&grid.rates) else {
+        return classify(cells, direction, otsu_of_logs(cells, direction)?, RATIO_MIN);
     };
-    let expected = grid.rates.len() as f64 / lag as f64;
-    let fits = |found: &Bursts| (found.count as f64 / expected - 1.0).abs() <= COUNT_TOLERANCE;
-    let narrow = || otsu(&rates).and_then(classes).filter(fits);
-    let mut found = match wide {
-        Some(wide) if fits(&wide) => wide,
-        other => narrow().or(other)?,
-    };
-    found.period_s = Some(lag as f64 * grid.step_s);
+    let threshold = rhythmic(&grid.rates, steps).or_else(|| otsu_of_logs(calm, direction))?;
+    let mut found = classify(cells, direction, threshold, RATIO_PERIODIC_MIN)?;
+    found.period_s = Some(steps * grid.step_s);
+    let lag = to_usize(round_u64(steps));
     found.autocorrelation = Some(autocorrelation(&grid.rates, lag));
     Some(found)
 }
 
-fn classify(cells: &[Cell], direction: Direction, threshold_per_s: f64) -> Option<Bursts> {
+fn otsu_of_logs(cells: &[Cell], direction: Direction) -> Option<f64> {
+    let logs: Vec<f64> = cells
+        .iter()
+        .map(|c| c.ops_per_s(direction).ln_1p())
+        .collect();
+    otsu(&logs).map(f64::exp_m1)
+}
+
+/// The rate whose crossings a period of so many steps tells best.
+fn rhythmic(rates: &[f64], steps: f64) -> Option<f64> {
+    let ascending = sorted(rates);
+    let place = |i: u32| quantile(&ascending, f64::from(i) / 100.0);
+    let judged = (50..99).filter_map(|i| {
+        let threshold = f64::midpoint(place(i), place(i + 1));
+        let inside = |rate: &f64| f64::from(u8::from(*rate > threshold));
+        let crossings: Vec<f64> = rates.iter().map(inside).collect();
+        Some((told(&crossings, steps)?, threshold))
+    });
+    let best = judged.max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map(|(_, threshold)| threshold)
+}
+
+fn classify(
+    cells: &[Cell],
+    direction: Direction,
+    threshold_per_s: f64,
+    ratio_min: f64,
+) -> Option<Bursts> {
     let (mut count, mut before) = (0, false);
     // Seconds and operations outside and inside.
     let (mut seconds, mut ops) = ([0.0; 2], [0.0; 2]);
@@ -69,7 +84,7 @@ fn classify(cells: &[Cell], direction: Direction, threshold_per_s: f64) -> Optio
     }
     let duty = ratio(seconds[1], seconds[0] + seconds[1]);
     let (quiet, busy) = (ratio(ops[0], seconds[0]), ratio(ops[1], seconds[1]));
-    let separated = busy > 0.0 && busy >= RATIO_MIN * quiet && duty <= DUTY_MAX;
+    let separated = busy > 0.0 && busy >= ratio_min * quiet && duty <= DUTY_MAX;
     separated.then(|| Bursts {
         direction,
         threshold_per_s,
@@ -135,33 +150,6 @@ pub(crate) fn median_length_s(cells: &[Cell]) -> f64 {
     quantile(&sorted(&lengths), 0.5)
 }
 
-/// The lag at which the series repeats: the first of the highest peaks of its autocorrelation
-/// that stands out of twice the band of white noise, rises from a valley deeper than the band,
-/// and comes back at the double lag.
-fn period(rates: &[f64]) -> Option<usize> {
-    let n = rates.len();
-    let lags = (n / 3).min(LAGS_MAX).min(PRODUCTS_MAX / n.max(1));
-    let centred: Vec<f64> = {
-        let mean = mean(rates);
-        rates.iter().map(|r| r - mean).collect()
-    };
-    let acf: Vec<f64> = (0..=lags).map(|k| autocorrelation(&centred, k)).collect();
-    let band = 1.96 / (n as f64).sqrt();
-    let is_peak = |k: usize| k >= 1 && k < lags && acf[k] > acf[k - 1] && acf[k] >= acf[k + 1];
-    let repeats = |k: usize| (2 * k - 1..=2 * k + 1).any(|k| is_peak(k) && acf[k] > band);
-    let mut peaks = Vec::new();
-    let mut valley = 1.0f64;
-    for (k, value) in acf.iter().enumerate().take(lags / 2).skip(1) {
-        valley = valley.min(*value);
-        if is_peak(k) && *value > 2.0 * band && value - valley > band && repeats(k) {
-            peaks.push(k);
-        }
-    }
-    let highest = peaks.iter().map(|k| acf[*k]).fold(0.0, f64::max);
-    // Multiples of the period peak nearly as high as the period itself.
-    peaks.into_iter().find(|k| acf[*k] >= 0.8 * highest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,9 +173,9 @@ mod tests {
         let cells: Vec<Cell> = (0..400)
             .map(|i| cell(15.0, if i % 20 < 2 { 3_000 + i } else { 100 + i % 7 }))
             .collect();
-        let found = find(&cells, Direction::Write).unwrap();
+        let found = find(&cells, &cells, Direction::Write).unwrap();
         assert_eq!(found.count, 20);
-        assert!((found.period_s.unwrap() - 300.0).abs() < 0.01);
+        assert!((found.period_s.unwrap() - 300.0).abs() < 1.0);
         assert!((found.duty - 0.1).abs() < 1e-9);
         assert!((found.share - 0.775).abs() < 0.01, "{}", found.share);
         assert!(found.autocorrelation.unwrap() > 0.8);
@@ -209,7 +197,7 @@ mod tests {
             cells.push(cell(length, round_u64(length * (2.0 + 200.0 * busy))));
             at += length;
         }
-        let found = find(&cells, Direction::Write).unwrap();
+        let found = find(&cells, &cells, Direction::Write).unwrap();
         let period = found.period_s.unwrap();
         assert!((period - 100.0).abs() < 6.0, "{period}");
     }
@@ -229,7 +217,7 @@ mod tests {
         let slope: Vec<Cell> = (0..300).map(|i| cell(15.0, 1_000 + 3 * i)).collect();
         let steady: Vec<Cell> = (0..300).map(|_| cell(15.0, 500)).collect();
         for cells in [random, slope, steady, Vec::new()] {
-            assert_eq!(find(&cells, Direction::Write), None);
+            assert_eq!(find(&cells, &cells, Direction::Write), None);
         }
     }
 }

@@ -31,6 +31,8 @@ const BYTES_PER_S_MAX: f64 = 1e14;
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
     pub(crate) cells: Vec<Cell>,
+    /// When each of them starts, nanoseconds since 1970.
+    pub(crate) starts_unix_ns: Vec<u64>,
     /// Intervals left out for gaps, resets or wraps.
     pub(crate) dropped: u64,
     /// Of these, those in which a counter rose by more than any disk can do.
@@ -71,6 +73,7 @@ pub(crate) fn cells(series: &DiskSeries) -> Result<Cells, &'static str> {
             owed[i] += rise - count as f64;
             count
         };
+        result.starts_unix_ns.push(interval.from_unix_ns);
         result.cells.push(Cell {
             length: Nanos(interval.to_unix_ns - interval.from_unix_ns),
             read: Load {

@@ -228,7 +228,7 @@ mod tests {
 
     fn failed(submitted: &[Cell]) -> Vec<String> {
         let recorded = recorded();
-        let bursts = crate::bursts::find(&recorded, Direction::Write);
+        let bursts = crate::bursts::find(&recorded, &recorded, Direction::Write);
         let lines = fidelity(&recorded, submitted, bursts.as_slice());
         let missed = lines.iter().filter(|line| !line.passed());
         missed.map(|line| line.metric.clone()).collect()
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn the_recording_itself_passes_every_gate() {
         let recorded = recorded();
-        let bursts = crate::bursts::find(&recorded, Direction::Write);
+        let bursts = crate::bursts::find(&recorded, &recorded, Direction::Write);
         let lines = fidelity(&recorded, &recorded, bursts.as_slice());
         assert!(lines.iter().all(Fidelity::passed), "{lines:?}");
         let names: Vec<&str> = lines.iter().map(|l| l.metric.as_str()).collect();

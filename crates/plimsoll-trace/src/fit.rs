@@ -4,18 +4,16 @@
 //! The model's fidelity is counted, not claimed: the fit plays the model's generator over the
 //! whole window and bins what comes out.
 
-use plimsoll_core::model::{
-    Arrivals, Cell, Direction, Envelope, Facts, Fidelity, Model, Provenance,
-};
+use plimsoll_core::model::{Arrivals, Cell, Envelope, Facts, Fidelity, Model, Provenance};
 use plimsoll_core::op::Kind;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{Nanos, size};
 
-use crate::bursts;
 use crate::cells::{Cells, cells};
 use crate::error::TraceError;
 use crate::fidelity::fidelity;
+use crate::phases::Seen;
 use crate::profile::profile;
 use crate::recording::Counters;
 use crate::series::{DiskSeries, Verdict};
@@ -93,7 +91,8 @@ pub(crate) fn fit_within(
         reason,
     };
     check_totals(&found.cells).map_err(envelope)?;
-    let patterns = Direction::BOTH.map(|direction| bursts::find(&found.cells, direction));
+    let seen = Seen::of(&found);
+    let phases = seen.phases(&found, &|at| counters.times().civil(at));
     let ends = ends(&series, &options.window);
     let (from, to) = (
         counters.times().civil(ends.0),
@@ -111,8 +110,8 @@ pub(crate) fn fit_within(
             intervals_dropped: found.dropped,
         },
         facts: Facts::assumed(options.working_set_bytes),
-        bursts: patterns.into_iter().flatten().collect(),
-        phases: Vec::new(),
+        bursts: seen.bursts,
+        phases,
         fidelity: Vec::new(),
         requests: None,
         envelope: Envelope::new(found.cells.clone()).map_err(envelope)?,
@@ -120,7 +119,7 @@ pub(crate) fn fit_within(
     check_working_set(&found.cells, options.working_set_bytes)?;
     let mut warnings = warnings(&series, &found);
     model.fidelity = self_check(&model, check_ops_max, &mut warnings);
-    let profile = profile(&series, &found, &model.bursts, (from, to));
+    let profile = profile(&series, &found, &model, (from, to));
     Ok(Fitted {
         model,
         profile,

@@ -19,6 +19,8 @@ mod fidelity;
 mod fit;
 mod input;
 pub mod pcp;
+mod periods;
+mod phases;
 mod profile;
 mod recorded;
 mod recording;

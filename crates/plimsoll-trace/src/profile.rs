@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The profile of a series: what a fit prints.
 
-use plimsoll_core::model::{Bursts, Cell, Direction};
+use plimsoll_core::model::{Cell, Direction, Model};
 use plimsoll_core::num::ratio;
 use plimsoll_core::profile::{
     Average, DirectionProfile, IntervalRates, Profile, Queue, QueueSource,
@@ -16,7 +16,7 @@ use crate::series::{Averages, DiskMetric, DiskSeries};
 pub(crate) fn profile(
     series: &DiskSeries,
     cells: &Cells,
-    bursts: &[Bursts],
+    model: &Model,
     (from, to): (String, String),
 ) -> Profile {
     let read = DirectionFigures::of(series, Direction::Read);
@@ -41,7 +41,8 @@ pub(crate) fn profile(
         utilisation,
         queue: queue(series),
         busy_ms_per_op,
-        bursts: bursts.to_vec(),
+        bursts: model.bursts.clone(),
+        phases: model.phases.clone(),
     }
 }
 

@@ -191,6 +191,20 @@ fn hidden_periods_are_found_and_the_models_pass_their_gates() {
         let bursts = fitted.model.bursts.iter().find(write).unwrap();
         eprintln!("{name} {disk}: {bursts:?}");
         assert!((bursts.period_s.unwrap() - period).abs() < 0.5);
+        for phase in &fitted.model.phases {
+            eprintln!("  {phase:?}");
+        }
+        let scan = fitted.model.phases.iter().find(|p| p.name == "scan");
+        let windows: Vec<(&str, &str)> = scan
+            .iter()
+            .flat_map(|scan| &scan.stretches)
+            .map(|s| (&s.from[11..16], &s.to[11..16]))
+            .collect();
+        let expected = match disk {
+            "F:" => vec![("11:00", "11:02"), ("12:00", "12:02")],
+            _ => Vec::new(),
+        };
+        assert_eq!(windows, expected, "{name} {disk}");
         let missed: Vec<&Fidelity> = fitted
             .model
             .fidelity

@@ -222,7 +222,10 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
     rates(&mut text, model, profile);
     bursts(&mut text, profile);
     match &model.requests {
-        None => facts(&mut text, model),
+        None => {
+            super::phases::append(&mut text, &profile.phases);
+            facts(&mut text, model);
+        }
         Some(packed) => packed_requests(&mut text, packed),
     }
     fidelity(&mut text, &model.fidelity);

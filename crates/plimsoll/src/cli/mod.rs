@@ -10,6 +10,7 @@ mod import;
 mod inventory;
 mod layers;
 mod measure;
+mod phases;
 mod progress;
 mod raze;
 mod report;
