@@ -214,6 +214,7 @@ fn model(slower_max: f64) {
         bursts: Vec::new(),
         phases: Vec::new(),
         fidelity: Vec::new(),
+        verified: None,
         requests: None,
         envelope: Envelope::new(vec![cell(1), cell(3)]).expect("two cells"),
     };

@@ -132,6 +132,34 @@ pub enum TraceError {
         /// The disks it has.
         disks: Vec<String>,
     },
+    /// The recording has several disks, and none was chosen.
+    #[error("choose a disk of {recording}: {}", list_of(disks))]
+    DiskMissing {
+        /// The recording.
+        recording: String,
+        /// The disks it has.
+        disks: Vec<String>,
+    },
+    /// A window of a recording of requests.
+    #[error(
+        "cut a window out of {recording}: it holds requests, and only recordings of counters can \
+         be cut; leave the times out"
+    )]
+    NoWindow {
+        /// The recording.
+        recording: String,
+    },
+    /// A load too short to be compared.
+    #[error(
+        "hold the load against {recording}: it is shorter than two intervals of {interval} s; fit \
+         it to a longer window"
+    )]
+    TooShort {
+        /// The recording.
+        recording: String,
+        /// Usual length of its intervals, in seconds.
+        interval: f64,
+    },
     /// Requests of which a recording does not tell enough.
     #[error(
         "fit the requests of {recording}: it does not tell their {lacks}; record them with blktrace \

@@ -12,6 +12,8 @@ use crate::bursts::{Grid, median_length_s};
 
 /// Mean rates and sizes: the envelope is copied, so anything above rounding is a mistake.
 const MEAN_GATE: f64 = 0.01;
+/// The same in a single phase.
+const PHASE_GATE: f64 = 0.02;
 /// Distance of the distributions of interval rates. Chance alone allows 0.088 between independent
 /// samples of 480 intervals; a copied envelope stays below.
 const KS_GATE: f64 = 0.05;
@@ -29,8 +31,8 @@ const IDC_GROUPS_MIN: usize = 8;
 /// Fewer intervals have no distribution worth comparing.
 const INTERVALS_MIN: usize = 8;
 
-/// Compares what was submitted with what was recorded, cell by cell of the same lengths, per
-/// direction: mean rates and size, distribution of the interval rates, burstiness at several
+/// Compares what was submitted with what was recorded, per direction (cell by cell where there are
+/// as many cells, which then are of the same lengths; else by their distributions): mean rates and size, distribution of the interval rates, burstiness at several
 /// scales, and the bursts that were found. A direction in which nothing was recorded gets one
 /// line, that nothing was submitted.
 #[must_use]
@@ -51,6 +53,24 @@ pub fn fidelity(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec
                 pair.bursts(found, &mut lines);
             }
         }
+    }
+    lines
+}
+
+/// Compares the mean rates and sizes of one phase, whose cells are given.
+pub(crate) fn phase_fidelity(name: &str, recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+    let mut lines = Vec::new();
+    for direction in Direction::BOTH {
+        let pair = Pair {
+            direction,
+            recorded,
+            submitted,
+        };
+        pair.means(&mut lines);
+    }
+    for line in &mut lines {
+        line.metric = format!("{name}: {}", line.metric);
+        line.gate = PHASE_GATE;
     }
     lines
 }
@@ -169,8 +189,10 @@ impl Pair<'_> {
             });
         }
         // Cell by cell, so that an interval near the threshold is not counted out on one side.
+        let is_paired = self.recorded.len() == self.submitted.len();
         let share = |cells: &[Cell]| {
-            let inside = cells.iter().zip(self.recorded);
+            let judges = if is_paired { self.recorded } else { cells };
+            let inside = cells.iter().zip(judges);
             let inside =
                 inside.filter(|(_, r)| r.ops_per_s(self.direction) > found.threshold_per_s);
             let ops: f64 = inside.map(|(c, _)| c.load(self.direction).ops as f64).sum();

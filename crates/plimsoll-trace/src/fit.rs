@@ -113,6 +113,7 @@ pub(crate) fn fit_within(
         bursts: seen.bursts,
         phases,
         fidelity: Vec::new(),
+        verified: None,
         requests: None,
         envelope: Envelope::new(found.cells.clone()).map_err(envelope)?,
     };

@@ -27,6 +27,7 @@ mod recording;
 pub mod requests;
 mod series;
 mod unpack;
+mod verify;
 mod window;
 
 pub use error::{Damage, TraceError};
@@ -36,4 +37,5 @@ pub use input::Input;
 pub use recorded::{Device, Survey, fit_requests, survey};
 pub use recording::{About, Carries, Counters, Detail, Order, Recording, Requests, Scope, open};
 pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
+pub use verify::{Part, Rate, Reference, Steady, Submitted, verify_requests};
 pub use window::{Times, Window};

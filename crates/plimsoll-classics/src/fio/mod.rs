@@ -5,6 +5,7 @@
 //! except the few that change nothing here. What is written uses only constructs whose behaviour
 //! was checked on fio 3.33.
 
+mod demand;
 mod export;
 mod ini;
 mod iolog;
@@ -13,6 +14,7 @@ mod options;
 mod section;
 mod value;
 
+pub use demand::{Demand, Named, Stream, demands, on_null};
 pub use export::{Exported, export};
 pub use iolog::{read_log, write_log};
 pub use job::{Job, job};

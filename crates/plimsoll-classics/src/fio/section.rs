@@ -20,7 +20,7 @@ const MANY: u64 = 4096;
 /// Largest block.
 const BLOCK_MAX: u64 = 256 << 20;
 /// Engines of fio that keep one operation in flight whatever `iodepth` says.
-const SYNCHRONOUS: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
+pub(crate) const SYNCHRONOUS: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
 /// Engines that keep `iodepth` operations in flight.
 const ASYNCHRONOUS: [&str; 3] = ["io_uring", "libaio", "posixaio"];
 

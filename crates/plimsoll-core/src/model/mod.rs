@@ -16,6 +16,7 @@ mod facts;
 mod packed;
 mod recorded;
 mod slices;
+mod verification;
 mod within;
 
 pub use arrivals::Arrivals;
@@ -24,6 +25,7 @@ pub use facts::{Corner, Facts, Known, Origin};
 pub use packed::{Gaps, Packed, Packer, Unpacked, ZONE_BYTES};
 pub use recorded::{Recorded, Space};
 pub use slices::Selection;
+pub use verification::{Checked, Floor, Verification};
 pub use within::Within;
 
 use serde::{Deserialize, Serialize};
@@ -235,6 +237,9 @@ pub struct Model {
     /// The model's submitted load held against the recording, at the time of the fit.
     #[serde(default)]
     pub fidelity: Vec<Fidelity>,
+    /// The load held against a recording later, when that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Box<Verification>>,
     /// The recorded requests, where the recording told them: these are played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Box<Packed>>,
@@ -446,6 +451,7 @@ pub(crate) mod tests {
             }],
             phases: Vec::new(),
             fidelity: Vec::new(),
+            verified: None,
             requests: None,
             envelope: Envelope::new((0..240).map(cell).collect()).unwrap(),
         }

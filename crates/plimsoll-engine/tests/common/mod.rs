@@ -37,6 +37,7 @@ pub(crate) fn model(cells: Vec<Cell>) -> Model {
         bursts: Vec::new(),
         phases: Vec::new(),
         fidelity: Vec::new(),
+        verified: None,
         requests: None,
         envelope: Envelope::new(cells).expect("the cells have a length"),
     }

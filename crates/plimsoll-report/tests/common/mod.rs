@@ -108,6 +108,7 @@ fn nas() -> Model {
                 gate: 0.05,
             },
         ],
+        verified: None,
         requests: None,
         envelope: Envelope::new(vec![cell; 240]).expect("an hour of cells"),
     }

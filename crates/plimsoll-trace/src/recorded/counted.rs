@@ -22,7 +22,7 @@ struct Bin {
 }
 
 /// Counters of one device, made of its requests.
-pub(super) struct Counted {
+pub(crate) struct Counted {
     about: About,
     disk: String,
     interval: Nanos,
@@ -33,7 +33,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    pub(super) fn new(about: &About, disk: &str, interval: Nanos) -> Counted {
+    pub(crate) fn new(about: &About, disk: &str, interval: Nanos) -> Counted {
         let nothing = Window {
             from_unix_ns: 0,
             to_unix_ns: 0,
@@ -50,7 +50,7 @@ impl Counted {
     }
 
     /// Counts a request in the interval in which it started.
-    pub(super) fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+    pub(crate) fn add(&mut self, request: &Traced, took: Option<Nanos>) {
         let direction = match request.kind {
             Kind::Read => 0,
             Kind::Write => 1,
@@ -71,7 +71,7 @@ impl Counted {
     }
 
     /// Says when everything was recorded: until its end every interval counts, empty or not.
-    pub(super) fn finish(&mut self, length: Nanos, requests: &dyn Requests) {
+    pub(crate) fn finish(&mut self, length: Nanos, requests: &dyn Requests) {
         let n = length
             .0
             .div_ceil(self.interval.0.max(1))

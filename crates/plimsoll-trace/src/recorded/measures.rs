@@ -66,7 +66,7 @@ impl Counts {
 }
 
 /// What is measured of a stream.
-pub(super) struct Measures {
+pub(crate) struct Measures {
     length: Nanos,
     /// Operations and bytes by kind, in the order of [`Kind::ALL`].
     totals: [(u64, u64); Kind::ALL.len()],
@@ -82,7 +82,7 @@ pub(super) struct Measures {
 }
 
 impl Measures {
-    pub(super) fn new(device: &Device, length: Nanos) -> Measures {
+    pub(crate) fn new(device: &Device, length: Nanos) -> Measures {
         Measures {
             length,
             totals: Default::default(),
@@ -95,7 +95,7 @@ impl Measures {
         }
     }
 
-    pub(super) fn add(&mut self, request: &Traced) {
+    pub(crate) fn add(&mut self, request: &Traced) {
         let kind = request.kind.index();
         let total = &mut self.totals[kind];
         total.0 += 1;
@@ -117,12 +117,12 @@ impl Measures {
         self.reuse.add(request);
     }
 
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.counts.iter_mut().for_each(Counts::close);
     }
 
     /// How far `played` is from these, gate by gate.
-    pub(super) fn compare(&self, played: &Measures) -> Vec<Fidelity> {
+    pub(crate) fn compare(&self, played: &Measures) -> Vec<Fidelity> {
         let mut lines = Vec::new();
         let totals = self.totals.iter().zip(&played.totals).zip(Kind::ALL);
         for (((ops, bytes), (played_ops, played_bytes)), kind) in totals {
@@ -199,7 +199,7 @@ impl Measures {
 }
 
 /// A figure that is 0 when two streams are alike.
-fn distance(metric: &str, error: f64, gate: f64) -> Fidelity {
+pub(crate) fn distance(metric: &str, error: f64, gate: f64) -> Fidelity {
     Fidelity {
         metric: metric.into(),
         recorded: 0.0,

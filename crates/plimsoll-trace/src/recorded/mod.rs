@@ -14,8 +14,9 @@ use plimsoll_core::model::{Fidelity, Gaps, Packer};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
-use self::counted::Counted;
-use self::measures::Measures;
+pub(crate) use self::counted::Counted;
+pub(crate) use self::measures::{Measures, distance};
+pub(crate) use self::table::Table;
 use crate::error::TraceError;
 use crate::fit::{FitOptions, Fitted, fit};
 use crate::recording::{About, Counters, Detail, Requests};
@@ -100,7 +101,10 @@ fn check(about: &About) -> Result<(), TraceError> {
 }
 
 /// Hands every request of a recording on.
-fn each(requests: &mut dyn Requests, mut take: impl FnMut(&Request)) -> Result<(), TraceError> {
+pub(crate) fn each(
+    requests: &mut dyn Requests,
+    mut take: impl FnMut(&Request),
+) -> Result<(), TraceError> {
     let mut batch = Vec::new();
     loop {
         batch.clear();
@@ -108,6 +112,31 @@ fn each(requests: &mut dyn Requests, mut take: impl FnMut(&Request)) -> Result<(
         batch.iter().for_each(&mut take);
         if !more {
             return Ok(());
+        }
+    }
+}
+
+/// The place of a device among those that were found; without a name that of the only one.
+pub(crate) fn device_of(
+    survey: &Survey,
+    about: &About,
+    disk: Option<&str>,
+) -> Result<usize, TraceError> {
+    let disks = || survey.devices.iter().map(|d| d.name.clone()).collect();
+    let recording = || about.name.clone();
+    match (disk, &survey.devices[..]) {
+        (None, [_]) => Ok(0),
+        (None, _) => Err(TraceError::DiskMissing {
+            recording: recording(),
+            disks: disks(),
+        }),
+        (Some(disk), devices) => {
+            let place = devices.iter().position(|device| device.name == disk);
+            place.ok_or_else(|| TraceError::NoDisk {
+                disk: disk.into(),
+                recording: recording(),
+                disks: disks(),
+            })
         }
     }
 }
@@ -127,13 +156,7 @@ pub fn fit_requests(
 ) -> Result<Fitted, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
-    let Some(place) = survey.devices.iter().position(|device| device.name == disk) else {
-        return Err(TraceError::NoDisk {
-            disk: disk.into(),
-            recording: about.name,
-            disks: survey.devices.iter().map(|d| d.name.clone()).collect(),
-        });
-    };
+    let place = device_of(survey, &about, Some(disk))?;
     let device = &survey.devices[place];
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut counted = Counted::new(&about, disk, interval);

@@ -7,7 +7,7 @@
 
 /// Values by number.
 #[derive(Debug)]
-pub(super) struct Table<V> {
+pub(crate) struct Table<V> {
     slots: Vec<Option<(u64, V)>>,
     filled: usize,
 }
@@ -16,7 +16,7 @@ pub(super) struct Table<V> {
 const SLOTS_MIN: usize = 64;
 
 impl<V: Copy + Default> Table<V> {
-    pub(super) fn new() -> Table<V> {
+    pub(crate) fn new() -> Table<V> {
         Table {
             slots: vec![None; SLOTS_MIN],
             filled: 0,
@@ -25,7 +25,7 @@ impl<V: Copy + Default> Table<V> {
 
     /// The value of a number, which is its default when the number is met for the first time.
     #[inline]
-    pub(super) fn at(&mut self, number: u64) -> &mut V {
+    pub(crate) fn at(&mut self, number: u64) -> &mut V {
         let mut place = self.find(number);
         if self.slots[place].is_none() {
             if 2 * self.filled >= self.slots.len() {
@@ -66,14 +66,14 @@ impl<V: Copy + Default> Table<V> {
     }
 
     /// Everything in it, by number.
-    pub(super) fn sorted(&self) -> Vec<(u64, V)> {
+    pub(crate) fn sorted(&self) -> Vec<(u64, V)> {
         let mut all: Vec<(u64, V)> = self.slots.iter().flatten().copied().collect();
         all.sort_unstable_by_key(|(number, _)| *number);
         all
     }
 
     /// The value of a number, if it was met.
-    pub(super) fn get(&self, number: u64) -> Option<V> {
+    pub(crate) fn get(&self, number: u64) -> Option<V> {
         self.slots[self.find(number)].map(|(_, value)| value)
     }
 }

@@ -2,12 +2,10 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use crate::failure::{Code, Failure, Outcome, failed};
-use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::{Direction, Fidelity, Gaps, Model, Packed};
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::profile::{Average, Profile, QueueSource};
 use plimsoll_core::units;
-use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_trace::requests::Sorted;
 use plimsoll_trace::{Counters, Device, FitOptions, Fitted, Recording, Requests};
 use std::fmt::Write;
@@ -76,7 +74,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         Recording::Requests(requests) => of_requests(args, requests)?,
     };
     if let Some(path) = &args.output {
-        write(path, &mut fitted.model)?;
+        super::model_file::write(path, &mut fitted.model)?;
     }
     for warning in &fitted.warnings {
         super::say(&format!("note: {warning}"));
@@ -170,30 +168,6 @@ fn name(args: &Args) -> String {
         .clone()
         .or(from_path)
         .unwrap_or_else(|| "model".into())
-}
-
-/// Writes the model, and beside it the file of its packed requests, if it has any.
-fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
-    let fault = |path: &Path, error: &std::io::Error| {
-        Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
-    };
-    if let Some(packed) = &mut model.requests {
-        let file = path.with_extension("requests");
-        packed.file = file
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        std::fs::write(&file, packed.bytes().unwrap_or_default())
-            .map_err(|error| fault(&file, &error))?;
-    }
-    let file = WorkloadFile {
-        format: FormatVersion::WORKLOAD,
-        workload: Workload::Model(Box::new(model.clone())),
-    };
-    let text = toml::to_string(&file).expect("a model has only plain data");
-    let text = format!("# Made by plimsoll fit; play it with plimsoll run or compare.\n{text}");
-    std::fs::write(path, text).map_err(|error| fault(path, &error))
 }
 
 fn text(fitted: &Fitted, output: Option<&Path>) -> String {

@@ -11,6 +11,7 @@ mod inventory;
 mod layers;
 mod measure;
 mod phases;
+mod model_file;
 mod progress;
 mod raze;
 mod report;
@@ -19,6 +20,7 @@ pub(crate) mod spec;
 mod stack;
 mod trace_ops;
 mod trees;
+mod verify;
 mod watchdog;
 mod workloads;
 
@@ -45,6 +47,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Fit(fit::Args),
+    Verify(verify::Args),
     Run(run::Args),
     Compare(compare::Args),
     Layers(layers::Args),
@@ -81,6 +84,7 @@ pub(crate) fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Fit(args) => fit::main(&args),
+        Command::Verify(args) => verify::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Layers(args) => layers::main(&args),

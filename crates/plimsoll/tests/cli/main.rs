@@ -9,4 +9,5 @@ mod devices;
 mod exchange;
 mod nfs;
 mod support;
+mod verify;
 mod verify_data;

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A load held against a recording: one it was made from, or any other.
+//!
+//! What is submitted is counted, not claimed: a model's generator is played over its whole length,
+//! a job's rates are counted out interval by interval. Beside every error stands what it would be
+//! where nothing is wrong: between two plays from two seeds, and between the two halves of the
+//! recording.
+
+mod structure;
+mod submitted;
+
+pub use submitted::{Rate, Steady, Submitted};
+
+use std::path::Path;
+
+use plimsoll_core::model::{
+    Bursts, Cell, Checked, Direction, Fidelity, Floor, Model, Phase, Stretch, Verification,
+};
+use plimsoll_core::num::to_usize;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+use self::structure::Structure;
+use crate::bursts;
+use crate::cells::cells;
+use crate::error::TraceError;
+use crate::fidelity::{fidelity, phase_fidelity};
+use crate::recorded::{Counted, Device, Measures, device_of, each, survey};
+use crate::recording::{Counters, Recording, Requests, open};
+use crate::requests::Sorted;
+use crate::window::{Times, Window};
+
+/// Seeds of the two plays. Any two would do; fixed ones make verifications repeatable.
+const SEEDS: [Seed; 2] = [Seed(0x706c_696d_736f_6c6c), Seed(0x6c6c_6f73_6d69_6c70)];
+/// Intervals that requests are counted in, where counters are held against them.
+const INTERVALS: u64 = 200;
+/// Fewest intervals that can be compared.
+const INTERVALS_MIN: u64 = 2;
+/// Fewest intervals of a phase that is compared by itself.
+const PHASE_MIN: usize = 20;
+const SECOND_NS: u64 = Nanos::SECOND.0;
+
+/// Which part of a recording is compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The disk; without it the only one there is.
+    pub disk: Option<String>,
+    /// Start, as people type it; without it the recording's.
+    pub from: Option<String>,
+    /// End, as people type it; without it the recording's.
+    pub to: Option<String>,
+    /// Whether the times are those of a model, not of a person: then the parts of seconds are cut
+    /// off, and a recording of another time is taken whole.
+    pub of_model: bool,
+}
+
+impl Part {
+    /// The part that a model was made of.
+    #[must_use]
+    pub fn of_model(model: &Model) -> Part {
+        let source = &model.source;
+        Part {
+            disk: Some(source.disk.clone()),
+            from: Some(source.from.clone()),
+            to: Some(source.to.clone()),
+            of_model: true,
+        }
+    }
+}
+
+/// One disk of a recording, to hold loads against.
+#[derive(Debug)]
+pub struct Reference {
+    recording: String,
+    disk: String,
+    from: String,
+    to: String,
+    cells: Vec<Cell>,
+    bursts: Vec<Bursts>,
+    /// What the reader should know, as sentences.
+    pub warnings: Vec<String>,
+}
+
+impl Reference {
+    /// Reads one disk. Requests are counted in intervals.
+    ///
+    /// # Errors
+    /// When the recording cannot be read, has no such disk or too few intervals, or does not tell
+    /// operations and bytes of both directions.
+    pub fn read(path: &Path, part: &Part) -> Result<Reference, TraceError> {
+        match open(path)? {
+            Recording::Counters(counters) => Reference::of(&*counters, part),
+            Recording::Requests(mut requests) => {
+                refuse_window(&*requests, part)?;
+                let found = survey(&mut *requests)?;
+                let place = device_of(&found, requests.about(), part.disk.as_deref())?;
+                let interval = Nanos(found.length.0.div_ceil(INTERVALS).max(1));
+                let disk = &found.devices[place].name;
+                let mut counted = Counted::new(requests.about(), disk, interval);
+                let mut again = reopened(path)?;
+                each(&mut *again, |request| {
+                    if usize::from(request.target) == place {
+                        counted.add(&traced(request.at, request), request.took);
+                    }
+                })?;
+                counted.finish(found.length, &*again);
+                let disk = Some(disk.clone());
+                Reference::of(
+                    &counted,
+                    &Part {
+                        disk,
+                        ..Part::default()
+                    },
+                )
+            }
+        }
+    }
+
+    fn of(counters: &dyn Counters, part: &Part) -> Result<Reference, TraceError> {
+        let recording = counters.about().name.clone();
+        let disks = counters.disks();
+        let disk = match (&part.disk, &disks[..]) {
+            (Some(disk), _) => disk.clone(),
+            (None, [only]) => only.clone(),
+            (None, _) => return Err(TraceError::DiskMissing { recording, disks }),
+        };
+        let window = window(counters.times(), part)?;
+        let series = counters.series(&disk, &window)?;
+        let found = cells(&series).map_err(|metric| TraceError::NoMetric {
+            metric,
+            disk: disk.clone(),
+            recording: recording.clone(),
+        })?;
+        let kept = found.cells.len() as u64;
+        if kept < INTERVALS_MIN {
+            return Err(TraceError::TooFew {
+                disk,
+                recording,
+                kept,
+                dropped: found.dropped,
+                needed: INTERVALS_MIN,
+            });
+        }
+        let mut warnings = Vec::new();
+        if found.dropped > 0 {
+            let all = found.dropped + kept;
+            let text = format!(
+                "{} of {all} intervals were left out (gaps, resets or wraps of a counter); what is compared is the rest",
+                found.dropped
+            );
+            warnings.push(text);
+        }
+        let patterns = Direction::BOTH.map(|direction| bursts::find(&found.cells, direction));
+        Ok(Reference {
+            recording,
+            disk,
+            from: counters.times().civil(window.from_unix_ns),
+            to: counters.times().civil(window.to_unix_ns),
+            bursts: patterns.into_iter().flatten().collect(),
+            cells: found.cells,
+            warnings,
+        })
+    }
+
+    /// Holds a load against it: every metric that counters have.
+    ///
+    /// # Errors
+    /// When the load is shorter than two intervals of the recording.
+    pub fn verify(&self, load: &Submitted<'_>) -> Result<Verification, TraceError> {
+        let layout = load.layout(&self.cells);
+        if (layout.len() as u64) < INTERVALS_MIN {
+            return Err(TraceError::TooShort {
+                recording: self.recording.clone(),
+                interval: bursts::median_length_s(&self.cells),
+            });
+        }
+        let plays = SEEDS.map(|seed| load.count(&layout, seed));
+        let [first, second] = &plays;
+        let recorded = &self.cells[..self.cells.len().min(first.recorded)];
+        let all = |recorded: &[Cell], submitted: &[Cell]| {
+            let mut lines = fidelity(recorded, submitted, &self.bursts);
+            lines.extend(of_phases(load.phases(), recorded, submitted));
+            lines
+        };
+        let lines = all(recorded, &first.cells);
+        let seeds = all(&first.cells, &second.cells);
+        let (early, late) = recorded.split_at(recorded.len() / 2);
+        let halves = fidelity(early, late, &self.bursts);
+        Ok(Verification {
+            recording: self.recording.clone(),
+            disk: self.disk.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            compared: recorded.len() as u64,
+            lines: beside(lines, &seeds, &halves),
+        })
+    }
+}
+
+/// The means of each phase that is long enough, where the load has phases and its intervals are those
+/// of the recording.
+fn of_phases(phases: &[Phase], recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+    if recorded.len() != submitted.len() {
+        return Vec::new();
+    }
+    let of_phase = |phase: &Phase| {
+        let chosen = |cells: &[Cell]| -> Vec<Cell> {
+            let stretch = |stretch: &Stretch| {
+                let first = to_usize(stretch.first).min(cells.len());
+                let end = first.saturating_add(to_usize(stretch.intervals));
+                cells[first..end.min(cells.len())].to_vec()
+            };
+            phase.stretches.iter().flat_map(stretch).collect()
+        };
+        let (recorded, submitted) = (chosen(recorded), chosen(submitted));
+        if recorded.len() < PHASE_MIN {
+            return Vec::new();
+        }
+        phase_fidelity(&phase.name, &recorded, &submitted)
+    };
+    phases.iter().flat_map(of_phase).collect()
+}
+
+/// The window that was asked for.
+fn window(times: &Times, part: &Part) -> Result<Window, TraceError> {
+    let asked = times.window(part.from.as_deref(), part.to.as_deref());
+    match asked {
+        // The second in which a model ends belongs to it.
+        Ok(window) if part.of_model => Ok(Window {
+            to_unix_ns: window.to_unix_ns.saturating_add(SECOND_NS - 1),
+            ..window
+        }),
+        Err(_) if part.of_model => Ok(times.span()),
+        asked => asked,
+    }
+}
+
+fn refuse_window(requests: &dyn Requests, part: &Part) -> Result<(), TraceError> {
+    if part.of_model || (part.from.is_none() && part.to.is_none()) {
+        return Ok(());
+    }
+    Err(TraceError::NoWindow {
+        recording: requests.about().name.clone(),
+    })
+}
+
+fn traced(at: Nanos, request: &crate::requests::Request) -> Traced {
+    Traced {
+        at,
+        kind: request.kind,
+        offset: request.offset,
+        bytes: request.bytes,
+    }
+}
+
+/// A recording of requests again, from its start, in the order of their starts.
+fn reopened(path: &Path) -> Result<Box<dyn Requests>, TraceError> {
+    match open(path)? {
+        Recording::Requests(requests) => Ok(Box::new(Sorted::new(requests))),
+        Recording::Counters(_) => Err(TraceError::NoRecording {
+            path: path.display().to_string(),
+        }),
+    }
+}
+
+/// Every line with the errors that the same metric has by chance.
+fn beside(lines: Vec<Fidelity>, seeds: &[Fidelity], halves: &[Fidelity]) -> Vec<Checked> {
+    let error = |of: &[Fidelity], metric: &str| {
+        let same = of.iter().find(|line| line.metric == metric)?;
+        same.error.is_finite().then_some(same.error)
+    };
+    let checked = lines.into_iter().map(|line| Checked {
+        floor: Floor {
+            seeds: error(seeds, &line.metric),
+            halves: error(halves, &line.metric),
+        },
+        line,
+    });
+    checked.collect()
+}
+
+/// What is measured of one stream of requests.
+struct Watched {
+    measures: Measures,
+    structure: Structure,
+    /// What comes before is not its.
+    from: Nanos,
+}
+
+impl Watched {
+    fn new(device: &Device, from: Nanos, length: Nanos) -> Watched {
+        Watched {
+            measures: Measures::new(device, length),
+            structure: Structure::new(length),
+            from,
+        }
+    }
+
+    fn add(&mut self, request: &Traced) {
+        let request = Traced {
+            at: request.at.since(self.from),
+            ..*request
+        };
+        self.measures.add(&request);
+        self.structure.add(&request);
+    }
+
+    fn finished(mut self) -> Watched {
+        self.measures.finish();
+        self.structure.finish();
+        self
+    }
+
+    fn compare(&self, other: &Watched) -> Vec<Fidelity> {
+        let mut lines = self.measures.compare(&other.measures);
+        lines.extend(self.structure.compare(&other.structure));
+        lines
+    }
+}
+
+/// First and last instant of a recording of requests.
+fn ends(requests: &dyn Requests, length: Nanos) -> (String, String) {
+    let Some(from_unix_ns) = requests.origin_unix_ns() else {
+        return ("its start".into(), format!("{length} later"));
+    };
+    let to_unix_ns = from_unix_ns.saturating_add(length.0);
+    let span = Window {
+        from_unix_ns,
+        to_unix_ns,
+    };
+    let (times, _) = Times::new(&requests.about().name, "UTC", span);
+    (times.civil(from_unix_ns), times.civil(to_unix_ns))
+}
+
+/// Holds the requests of a model against those of a recording: every metric that requests have.
+///
+/// # Errors
+/// When the recording cannot be read, is of counters or has no such disk; when a window was asked
+/// for, which requests do not have.
+pub fn verify_requests(
+    path: &Path,
+    part: &Part,
+    load: &Submitted<'_>,
+) -> Result<Verification, TraceError> {
+    let mut first = reopened(path)?;
+    refuse_window(&*first, part)?;
+    let found = survey(&mut *first)?;
+    let place = device_of(&found, first.about(), part.disk.as_deref())?;
+    let device = &found.devices[place];
+    let half = Nanos(found.length.0 / 2);
+    let mut whole = Watched::new(device, Nanos(0), found.length);
+    let mut halves = [
+        Watched::new(device, Nanos(0), half),
+        Watched::new(device, half, half),
+    ];
+    let mut again = reopened(path)?;
+    let mut last = Nanos(0);
+    each(&mut *again, |request| {
+        if usize::from(request.target) == place {
+            last = last.max(request.at);
+            let request = traced(last, request);
+            whole.add(&request);
+            halves[usize::from(request.at >= half)].add(&request);
+        }
+    })?;
+    let plays = SEEDS.map(|seed| {
+        let mut watched = Watched::new(device, Nanos(0), load.length());
+        load.requests(seed)
+            .for_each(|request| watched.add(&request));
+        watched
+    });
+    let whole = whole.finished();
+    let [one, two] = plays.map(Watched::finished);
+    let [early, late] = halves.map(Watched::finished);
+    let lines = beside(
+        whole.compare(&one),
+        &one.compare(&two),
+        &early.compare(&late),
+    );
+    let (from, to) = ends(&*again, found.length);
+    Ok(Verification {
+        recording: again.about().name.clone(),
+        disk: device.name.clone(),
+        from,
+        to,
+        compared: device.requests,
+        lines,
+    })
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is submitted by a model, or by jobs of constant rates, counted interval by interval.
+
+use plimsoll_core::model::{Cell, Load, Model, Phase, Space};
+use plimsoll_core::num::{ratio, round_u64, to_usize};
+use plimsoll_core::op::Request;
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+use crate::bursts::median_length_s;
+
+/// Most operations of a model that are played; of a longer one the first part counts.
+const OPS_MAX: usize = 50_000_000;
+/// Most intervals a load is counted in.
+const INTERVALS_MAX: usize = 10_000_000;
+/// Alignment of requests: that of the smallest device for drawn ones, none for recorded ones.
+const ALIGN_BYTES: u32 = 512;
+/// Fewest expected operations for which a Poisson count is drawn from its normal limit.
+const NORMAL_MIN: f64 = 1_000.0;
+
+/// Operations and bytes per second of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Rate {
+    /// Operations per second.
+    pub ops_per_s: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+}
+
+/// A load whose rates never change.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Steady {
+    /// What it reads.
+    pub read: Rate,
+    /// What it writes.
+    pub write: Rate,
+    /// Whether operations come as a Poisson process; else equally spaced.
+    pub poisson: bool,
+}
+
+/// A load that is held against a recording.
+#[derive(Debug, Clone, Copy)]
+pub enum Submitted<'a> {
+    /// What a model submits over its whole length.
+    Model(&'a Model),
+    /// What jobs of constant rates submit together, for as long as the recording takes.
+    Steady(&'a [Steady]),
+}
+
+/// A play, counted.
+pub(super) struct Counts {
+    /// What was submitted, interval by interval.
+    pub(super) cells: Vec<Cell>,
+    /// How many intervals of the recording belong to it.
+    pub(super) recorded: usize,
+}
+
+impl Submitted<'_> {
+    /// How long it lasts; as long as asked for where its rates never change.
+    pub(super) fn length(&self) -> Nanos {
+        match self {
+            Submitted::Model(model) => model.length(),
+            Submitted::Steady(_) => Nanos(u64::MAX),
+        }
+    }
+
+    /// The phases it is known to have.
+    pub(super) fn phases(&self) -> &[Phase] {
+        match self {
+            Submitted::Model(model) => &model.phases,
+            Submitted::Steady(_) => &[],
+        }
+    }
+
+    /// The intervals it is counted in: those of the recording when it lasts as long, else as many
+    /// of the recording's usual length as it lasts.
+    pub(super) fn layout(&self, recorded: &[Cell]) -> Vec<Nanos> {
+        let lengths: Vec<Nanos> = recorded.iter().map(|cell| cell.length).collect();
+        let Submitted::Model(model) = self else {
+            return lengths;
+        };
+        let total: f64 = lengths.iter().map(|length| length.as_secs_f64()).sum();
+        let usual_s = median_length_s(recorded);
+        let own_s = model.length().as_secs_f64();
+        if (own_s - total).abs() < usual_s / 2.0 {
+            return lengths;
+        }
+        // A last one that is cut short would count as a quiet one.
+        let n = to_usize(round_u64((own_s / usual_s).floor())).min(INTERVALS_MAX);
+        vec![Nanos::from_secs_f64(usual_s); n]
+    }
+
+    /// Counts one play in these intervals.
+    pub(super) fn count(&self, layout: &[Nanos], seed: Seed) -> Counts {
+        match self {
+            Submitted::Model(model) => of_model(model, layout, seed),
+            Submitted::Steady(jobs) => Counts {
+                cells: of_jobs(jobs, layout, seed),
+                recorded: usize::MAX,
+            },
+        }
+    }
+
+    /// The requests of a play; a load of constant rates says nothing of single requests.
+    pub(super) fn requests(&self, seed: Seed) -> Box<dyn Iterator<Item = Traced> + '_> {
+        match self {
+            Submitted::Model(model) => Box::new(played(model, seed).map(|request| Traced {
+                at: request.intended_at,
+                kind: request.kind,
+                offset: request.offset,
+                bytes: request.len,
+            })),
+            Submitted::Steady(_) => Box::new(std::iter::empty()),
+        }
+    }
+}
+
+/// The requests of a model, recorded ones exactly where they went.
+fn played(model: &Model, seed: Seed) -> impl Iterator<Item = Request> + use<> {
+    let align = if model.requests.is_some() {
+        1
+    } else {
+        ALIGN_BYTES
+    };
+    model.play(&model.whole(1.0), &Space::AsRecorded, align, seed)
+}
+
+fn empty(length: Nanos) -> Cell {
+    Cell {
+        length,
+        read: Load::default(),
+        write: Load::default(),
+    }
+}
+
+fn of_model(model: &Model, layout: &[Nanos], seed: Seed) -> Counts {
+    let mut cells: Vec<Cell> = layout.iter().map(|length| empty(*length)).collect();
+    let (mut at, mut end) = (0, layout.first().copied().unwrap_or_default());
+    let mut ops = 0;
+    // Requests come in order, so the intervals are walked once. One at the very end of an interval
+    // belongs to the next.
+    for request in played(model, seed) {
+        while request.intended_at >= end && at + 1 < cells.len() {
+            at += 1;
+            end = end + cells[at].length;
+        }
+        // The last interval takes what rounding put at its end, not what is left of the model.
+        if request.intended_at > end {
+            break;
+        }
+        ops += 1;
+        if ops > OPS_MAX {
+            cells.truncate(at);
+            let recorded = at;
+            return Counts { cells, recorded };
+        }
+        if let Some(cell) = cells.get_mut(at) {
+            cell.count(&request);
+        }
+    }
+    Counts {
+        cells,
+        recorded: usize::MAX,
+    }
+}
+
+fn of_jobs(jobs: &[Steady], layout: &[Nanos], seed: Seed) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = layout.iter().map(|length| empty(*length)).collect();
+    for (job, number) in jobs.iter().zip(0..) {
+        let mut rng = Rng::new(seed.derive("steady", number));
+        let mut reads = Stream::new(job.read, job.poisson);
+        let mut writes = Stream::new(job.write, job.poisson);
+        for cell in &mut cells {
+            let seconds = cell.length.as_secs_f64();
+            add(&mut cell.read, reads.during(seconds, &mut rng));
+            add(&mut cell.write, writes.during(seconds, &mut rng));
+        }
+    }
+    cells
+}
+
+fn add(sum: &mut Load, load: Load) {
+    sum.ops += load.ops;
+    sum.bytes += load.bytes;
+}
+
+/// Whole operations of a constant rate; what is left over at the end of an interval is carried on.
+struct Stream {
+    rate: Rate,
+    poisson: bool,
+    owed_ops: f64,
+    owed_bytes: f64,
+}
+
+impl Stream {
+    fn new(rate: Rate, poisson: bool) -> Stream {
+        Stream {
+            rate,
+            poisson,
+            owed_ops: 0.0,
+            owed_bytes: 0.0,
+        }
+    }
+
+    fn during(&mut self, seconds: f64, rng: &mut Rng) -> Load {
+        let expected = self.rate.ops_per_s * seconds;
+        let ops = if self.poisson {
+            poisson(expected, rng)
+        } else {
+            self.owed_ops += expected;
+            let whole = round_u64(self.owed_ops.floor());
+            self.owed_ops -= whole as f64;
+            whole
+        };
+        self.owed_bytes += ops as f64 * ratio(self.rate.bytes_per_s, self.rate.ops_per_s);
+        let bytes = round_u64(self.owed_bytes.floor());
+        self.owed_bytes -= bytes as f64;
+        Load { ops, bytes }
+    }
+}
+
+/// How many events a Poisson process has where `expected` are expected.
+fn poisson(expected: f64, rng: &mut Rng) -> u64 {
+    if expected >= NORMAL_MIN {
+        return round_u64(expected + expected.sqrt() * rng.normal());
+    }
+    let (mut at, mut events) = (0.0, 0);
+    // About as many rounds as events are expected, at most some thousand.
+    loop {
+        at -= (1.0 - rng.unit()).ln();
+        if at > expected {
+            return events;
+        }
+        events += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_rate_is_counted_out_and_a_poisson_process_varies() {
+        let job = |poisson| Steady {
+            read: Rate {
+                ops_per_s: 10.3,
+                bytes_per_s: 10.3 * 8_192.0,
+            },
+            write: Rate::default(),
+            poisson,
+        };
+        let layout = vec![Nanos(15_000_000_000); 200];
+        let counted = |poisson| of_jobs(&[job(poisson)], &layout, Seed(3));
+        let total = |cells: &[Cell]| cells.iter().map(|cell| cell.read.ops).sum::<u64>();
+        let even = counted(false);
+        assert_eq!(total(&even), 30_900);
+        assert!(even.iter().all(|cell| (154..=155).contains(&cell.read.ops)));
+        assert!(even.iter().all(|cell| cell.write == Load::default()));
+        let varied = counted(true);
+        assert!((total(&varied) as f64 / 30_900.0 - 1.0).abs() < 0.03);
+        let counts: Vec<f64> = varied.iter().map(|cell| cell.read.ops as f64).collect();
+        let dispersion = crate::binned::idc(&counts, 1).unwrap();
+        assert!((0.7..1.4).contains(&dispersion), "{dispersion}");
+    }
+}

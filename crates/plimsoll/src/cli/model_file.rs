@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files of models: written by every command that makes or changes one.
+
+use crate::failure::{Code, Failure};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::model::Model;
+use plimsoll_core::workload::{Workload, WorkloadFile};
+use std::path::Path;
+
+/// Writes the model, and beside it the file of its packed requests, if it has any.
+pub(super) fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
+    if let Some(packed) = &mut model.requests {
+        let file = path.with_extension("requests");
+        packed.file = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        std::fs::write(&file, packed.bytes().unwrap_or_default())
+            .map_err(|error| fault(&file, &error))?;
+    }
+    write_again(path, model)
+}
+
+/// Writes a model to the file that it was read from; its packed requests stay as they are.
+pub(super) fn write_again(path: &Path, model: &Model) -> Result<(), Failure> {
+    let file = WorkloadFile {
+        format: FormatVersion::WORKLOAD,
+        workload: Workload::Model(Box::new(model.clone())),
+    };
+    let text = toml::to_string(&file).expect("a model has only plain data");
+    let text = format!("# Made by plimsoll; play it with plimsoll run or compare.\n{text}");
+    std::fs::write(path, text).map_err(|error| fault(path, &error))
+}
+
+fn fault(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+}

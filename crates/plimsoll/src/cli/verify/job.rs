@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sections of a job file, and which part of a recording they stand for.
+
+use crate::failure::{Code, Failure, failed};
+use plimsoll_classics::fio::{self, Demand, Stream};
+use plimsoll_core::model::{Fidelity, Verification};
+use plimsoll_core::units::Nanos;
+use plimsoll_trace::{Part, Rate, Reference, Steady, Submitted};
+use std::path::Path;
+
+use super::on_null;
+
+/// Sections that run together, and what they stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct Mapping {
+    /// Names of the sections.
+    pub(in crate::cli) sections: Vec<String>,
+    /// The part of the recording.
+    pub(in crate::cli) part: Part,
+}
+
+impl Mapping {
+    /// Reads `SECTION[+SECTION]=DISK[@FROM..TO]`.
+    pub(in crate::cli) fn parse(text: &str) -> Result<Mapping, Failure> {
+        let wrong = || {
+            Failure::usage(format!("understand the section '{text}'"))
+                .hint("write SECTION=DISK, SECTION+SECTION=DISK or SECTION=DISK@11:00..12:00")
+        };
+        let (sections, place) = text.split_once('=').ok_or_else(wrong)?;
+        let (disk, times) = match place.rsplit_once('@') {
+            Some((disk, times)) => (disk, Some(times)),
+            None => (place, None),
+        };
+        let ends = times.map(|times| times.split_once("..").ok_or_else(wrong));
+        let ends = ends.transpose()?;
+        let time = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let sections: Vec<String> = sections.split('+').map(|s| s.trim().to_owned()).collect();
+        if disk.is_empty() || sections.iter().any(String::is_empty) {
+            return Err(wrong());
+        }
+        Ok(Mapping {
+            sections,
+            part: Part {
+                disk: Some(disk.to_owned()),
+                from: ends.and_then(|(from, _)| time(from)),
+                to: ends.and_then(|(_, to)| time(to)),
+                of_model: false,
+            },
+        })
+    }
+}
+
+/// A job file, read.
+pub(in crate::cli) struct JobFile {
+    text: String,
+    demands: Vec<fio::Named>,
+    shown: String,
+}
+
+/// One way to take what the sections say, held against the recording.
+#[derive(Debug)]
+pub(in crate::cli) struct Taken {
+    /// In which way.
+    pub(in crate::cli) what: String,
+    /// Every metric.
+    pub(in crate::cli) lines: Vec<Fidelity>,
+}
+
+/// Sections held against a part of a recording.
+#[derive(Debug)]
+pub(in crate::cli) struct HeldJob {
+    /// Their names, joined.
+    pub(in crate::cli) sections: String,
+    /// What is judged.
+    pub(in crate::cli) what: String,
+    /// The load that is judged.
+    pub(in crate::cli) verification: Verification,
+    /// Other ways to take it, for information.
+    pub(in crate::cli) others: Vec<Taken>,
+    /// Why, where that is known.
+    pub(in crate::cli) traps: Vec<String>,
+}
+
+impl HeldJob {
+    pub(in crate::cli) fn passed(&self) -> bool {
+        self.verification.missed().next().is_none()
+    }
+
+    pub(super) fn json(&self) -> serde_json::Value {
+        let others: Vec<serde_json::Value> = self
+            .others
+            .iter()
+            .map(|taken| serde_json::json!({ "load": taken.what, "lines": taken.lines }))
+            .collect();
+        serde_json::json!({
+            "sections": self.sections,
+            "load": self.what,
+            "passed": self.passed(),
+            "verification": self.verification,
+            "others": others,
+            "reasons": self.traps,
+        })
+    }
+}
+
+impl JobFile {
+    pub(in crate::cli) fn read(path: &Path) -> Result<JobFile, Failure> {
+        let shown = path.display().to_string();
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::usage(format!("read the job file {shown}: {error}"))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let demands = fio::demands(&text).map_err(|error| wrong(&error))?;
+        Ok(JobFile {
+            text,
+            demands,
+            shown,
+        })
+    }
+
+    /// All sections together.
+    pub(super) fn all(&self, part: Part) -> Mapping {
+        Mapping {
+            sections: self.demands.iter().map(|(name, _)| name.clone()).collect(),
+            part,
+        }
+    }
+
+    fn demand(&self, section: &str) -> Result<&Demand, Failure> {
+        let found = self.demands.iter().find(|(name, _)| name == section);
+        match found {
+            Some((_, Ok(demand))) => Ok(demand),
+            Some((_, Err(error))) => Err(Failure::usage(format!(
+                "verify section '{section}' of {}: {error}",
+                self.shown
+            ))
+            .hint("choose the sections to verify with --section")),
+            None => {
+                let names: Vec<&str> = self.demands.iter().map(|(name, _)| name.as_str()).collect();
+                Err(
+                    Failure::usage(format!("find section '{section}' in {}", self.shown))
+                        .hint(format!("it has {}", names.join(", "))),
+                )
+            }
+        }
+    }
+
+    /// Holds sections against a recording: what they ask for, or what fio did for `measured` on its
+    /// null engine.
+    pub(in crate::cli) fn hold(
+        &self,
+        map: &Mapping,
+        against: &Path,
+        measured: Option<Nanos>,
+    ) -> Result<HeldJob, Failure> {
+        let demands = map.sections.iter().map(|section| self.demand(section));
+        let demands = demands.collect::<Result<Vec<_>, _>>()?;
+        let reference = Reference::read(against, &map.part).map_err(failed(Code::Usage))?;
+        let verify = |jobs: &[Steady]| {
+            reference
+                .verify(&Submitted::Steady(jobs))
+                .map_err(failed(Code::Usage))
+        };
+        let mut ways = ways(&demands);
+        if let Some(length) = measured {
+            let did = on_null::run(&self.text, &map.sections, length)?;
+            ways.retain(|way| way.0 != PACED);
+            ways.insert(0, (DID, did));
+        }
+        let mut held = Vec::new();
+        for (what, jobs) in &ways {
+            held.push((*what, verify(jobs)?));
+        }
+        let mut held = held.into_iter();
+        let (what, verification) = held
+            .next()
+            .ok_or_else(|| Failure::usage("verify no section: name at least one"))?;
+        let lines = |v: Verification| v.lines.into_iter().map(|checked| checked.line).collect();
+        let others = held.map(|(what, verification)| Taken {
+            what: what.into(),
+            lines: lines(verification),
+        });
+        let traps = demands.iter().flat_map(|demand| {
+            let name = &demand.name;
+            demand
+                .traps
+                .iter()
+                .map(move |trap| format!("{name}: {trap}"))
+        });
+        Ok(HeldJob {
+            sections: map.sections.join(" + "),
+            what: what.into(),
+            verification,
+            others: others.collect(),
+            traps: traps.chain(constant(&demands)).collect(),
+        })
+    }
+}
+
+/// What the sections ask for.
+const ASKED: &str = "asked for";
+/// What each asks for, taken as a single job.
+const ONE: &str = "one job of each";
+/// What the pacing of fio makes of it.
+const PACED: &str = "as fio paces it";
+/// The same of single jobs.
+const ONE_PACED: &str = "one job, paced";
+/// What fio did.
+const DID: &str = "done by fio";
+
+/// The ways to take what the sections say that differ.
+fn ways(demands: &[&Demand]) -> Vec<(&'static str, Vec<Steady>)> {
+    let all = |demand: &Demand| demand.jobs as f64;
+    let one = |_: &Demand| 1.0;
+    let asked = |stream: &Stream| stream.ops_per_s;
+    let paced = |stream: &Stream| stream.paced_ops_per_s;
+    let load = |jobs: &dyn Fn(&Demand) -> f64, ops: &dyn Fn(&Stream) -> f64| -> Vec<Steady> {
+        demands
+            .iter()
+            .map(|demand| steady(demand, jobs(demand), ops))
+            .collect()
+    };
+    let mut ways = vec![(ASKED, load(&all, &asked))];
+    for way in [
+        (PACED, load(&all, &paced)),
+        (ONE, load(&one, &asked)),
+        (ONE_PACED, load(&one, &paced)),
+    ] {
+        if ways.iter().all(|(_, known)| *known != way.1) {
+            ways.push(way);
+        }
+    }
+    ways
+}
+
+fn steady(demand: &Demand, jobs: f64, ops: &dyn Fn(&Stream) -> f64) -> Steady {
+    let rate = |stream: &Option<Stream>| {
+        stream.map_or(Rate::default(), |stream| {
+            let ops_per_s = ops(&stream) * jobs;
+            Rate {
+                ops_per_s,
+                bytes_per_s: ops_per_s * stream.mean_bytes,
+            }
+        })
+    };
+    Steady {
+        read: rate(&demand.read),
+        write: rate(&demand.write),
+        poisson: demand.poisson,
+    }
+}
+
+/// What no rate of a job file can do.
+fn constant(demands: &[&Demand]) -> Option<String> {
+    let text = "a rate of a job never changes: the same in every interval, so that distribution, \
+                peaks, burstiness and periods of the recording are lost";
+    (!demands.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_name_sections_a_disk_and_times() {
+        let map = Mapping::parse("nas_read+nas_write=sdi@11:00..12:00").unwrap();
+        assert_eq!(map.sections, ["nas_read", "nas_write"]);
+        assert_eq!(map.part.disk.as_deref(), Some("sdi"));
+        assert_eq!(map.part.from.as_deref(), Some("11:00"));
+        assert_eq!(map.part.to.as_deref(), Some("12:00"));
+        let plain = Mapping::parse("db=F:").unwrap();
+        assert_eq!(plain.part.disk.as_deref(), Some("F:"));
+        assert_eq!((plain.part.from, plain.part.to), (None, None));
+        let open = Mapping::parse("db=D:_C:_H:@2010-07-14 11:00..").unwrap();
+        assert_eq!(open.part.disk.as_deref(), Some("D:_C:_H:"));
+        assert_eq!(open.part.from.as_deref(), Some("2010-07-14 11:00"));
+        for text in ["db", "=sdi", "db=", "a+=sdi", "db=sdi@11:00-12:00"] {
+            assert!(Mapping::parse(text).is_err(), "{text}");
+        }
+    }
+}

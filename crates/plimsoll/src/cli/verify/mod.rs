@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll verify`: a model, or the sections of a fio job, held against a recording.
+
+mod job;
+mod on_null;
+mod text;
+
+use super::model_file;
+use super::spec::WorkloadSpec;
+use crate::failure::{Code, Failure, Outcome, failed};
+use plimsoll_core::model::{Model, Verification};
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::Workload;
+use plimsoll_trace::{Part, Recording, Reference, Submitted};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use self::job::{HeldJob, JobFile, Mapping};
+
+/// Hold a model, or a job file of fio, against a recording: is this load the one that was recorded?
+///
+/// A model is played, a job's rates are counted out, and what comes is compared with the recording:
+/// rates, sizes, their distribution over intervals, burstiness, periods; of requests also their order
+/// in time and place. Beside each error stand its gate and its noise floor: the error between two
+/// plays from two seeds, and between the two halves of the recording.
+///
+/// The recording may be another than the one the model was made of: yesterday's model, today's load.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll verify nas.toml --against nasdata
+  plimsoll verify nas.toml --against today --disk sdi --from 11:00 --to 12:00
+  plimsoll verify model.fio --against nasdata --section nas_read_load+nas_write_load=sdi@11:00..12:00
+
+Times are in the recording's own time zone. Exit code 14 when a gate is missed.")]
+pub(super) struct Args {
+    /// A model made by plimsoll fit, or a job file of fio (.fio).
+    load: PathBuf,
+    /// The recording.
+    #[arg(long, value_name = "RECORDING")]
+    against: PathBuf,
+    /// Disk (instance) of the recording (default: that of the model, or the only one).
+    #[arg(long)]
+    disk: Option<String>,
+    /// Start of the window (default: that of the model when the recording holds it).
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// End of the window.
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// Of a job file: sections that run together, and the disk and time they stand for, as
+    /// SECTION[+SECTION]=DISK[@FROM..TO]. May be repeated. Without it all sections are held against
+    /// the recording together.
+    #[arg(long = "section", value_name = "MAP")]
+    sections: Vec<String>,
+    /// Of a job file: let the fio of this machine do it on its null engine for so long, and judge what
+    /// it did instead of what the job asks for.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "10s",
+        value_parser = units::parse_duration, value_name = "TIME")]
+    measured: Option<Nanos>,
+    /// Keep the result in the model's file: a model that missed a gate is not run any more.
+    #[arg(long)]
+    keep: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let is_job = args.load.extension().is_some_and(|ending| ending == "fio");
+    if is_job { job_file(args) } else { model(args) }
+}
+
+fn part(args: &Args) -> Part {
+    Part {
+        disk: args.disk.clone(),
+        from: args.from.clone(),
+        to: args.to.clone(),
+        of_model: false,
+    }
+}
+
+fn end(passed: bool) -> Outcome {
+    if passed {
+        Ok(ExitCode::SUCCESS)
+    } else {
+        super::done(Code::Gate)
+    }
+}
+
+fn model(args: &Args) -> Outcome {
+    if !args.sections.is_empty() || args.measured.is_some() {
+        return Err(Failure::usage(
+            "verify a model by its sections: only a job file of fio has some; leave --section and \
+             --measured out",
+        ));
+    }
+    let shown = args.load.display().to_string();
+    let workload = WorkloadSpec::parse(&shown)?.workload;
+    let Workload::Model(mut model) = workload else {
+        return Err(Failure::usage(format!(
+            "verify {shown}: only models and job files of fio say how much they ask for"
+        )));
+    };
+    let (verification, warnings) = of_model(&model, &args.against, part(args))?;
+    for warning in &warnings {
+        super::say(&format!("note: {warning}"));
+    }
+    let passed = verification.missed().next().is_none();
+    if args.json {
+        super::print_json(&serde_json::json!({
+            "load": model.name,
+            "verification": verification,
+            "passed": passed,
+        }));
+    } else {
+        super::print(&text::of_model(&model, &verification));
+    }
+    if args.keep {
+        model.verified = Some(Box::new(verification));
+        model_file::write_again(&args.load, &model)?;
+    }
+    end(passed)
+}
+
+/// A model held against a recording, and what there is to be said of the recording.
+fn of_model(
+    model: &Model,
+    against: &Path,
+    asked: Part,
+) -> Result<(Verification, Vec<String>), Failure> {
+    let own = Part::of_model(model);
+    let part = match (&asked.from, &asked.to) {
+        (None, None) => Part {
+            disk: asked.disk.or(own.disk),
+            ..own
+        },
+        _ => Part {
+            disk: asked.disk.or(own.disk),
+            ..asked
+        },
+    };
+    let load = Submitted::Model(model);
+    let recording = plimsoll_trace::open(against).map_err(failed(Code::Usage))?;
+    if model.requests.is_some() && matches!(recording, Recording::Requests(_)) {
+        let verification = plimsoll_trace::verify_requests(against, &part, &load);
+        return Ok((verification.map_err(failed(Code::Usage))?, Vec::new()));
+    }
+    let reference = Reference::read(against, &part).map_err(failed(Code::Usage))?;
+    let verification = reference.verify(&load).map_err(failed(Code::Usage))?;
+    Ok((verification, reference.warnings))
+}
+
+fn job_file(args: &Args) -> Outcome {
+    if args.keep {
+        return Err(Failure::usage(
+            "keep the result in a job file: only a model's file has room for it; leave --keep out",
+        ));
+    }
+    let file = JobFile::read(&args.load)?;
+    let maps = if args.sections.is_empty() {
+        vec![file.all(part(args))]
+    } else {
+        if args.disk.is_some() || args.from.is_some() || args.to.is_some() {
+            return Err(Failure::usage(
+                "take disk and times from two places: they stand in --section; leave --disk, \
+                 --from and --to out",
+            ));
+        }
+        let maps = args.sections.iter().map(|text| Mapping::parse(text));
+        maps.collect::<Result<Vec<_>, _>>()?
+    };
+    let mut held = Vec::new();
+    for map in &maps {
+        held.push(file.hold(map, &args.against, args.measured)?);
+    }
+    if args.json {
+        let all: Vec<serde_json::Value> = held.iter().map(HeldJob::json).collect();
+        super::print_json(&serde_json::json!({
+            "load": args.load.display().to_string(),
+            "passed": held.iter().all(HeldJob::passed),
+            "sections": all,
+        }));
+    } else {
+        for job in &held {
+            super::print(&text::of_job(job));
+        }
+    }
+    end(held.iter().all(HeldJob::passed))
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A verification in the terminal.
+
+use super::job::HeldJob;
+use plimsoll_core::model::{Checked, Fidelity, Model, Verification};
+use std::fmt::Write;
+
+/// Columns of the name of a metric.
+const METRIC: usize = 56;
+
+/// What was compared, in one line.
+fn about(load: &str, verification: &Verification) -> String {
+    format!(
+        "{load} against {} · disk {} · {} to {} · {} compared\n",
+        verification.recording,
+        verification.disk,
+        verification.from,
+        verification.to,
+        verification.compared
+    )
+}
+
+/// A model held against a recording: every metric between its gate and its noise floor.
+pub(super) fn of_model(model: &Model, verification: &Verification) -> String {
+    let mut text = about(&model.name, verification);
+    let _ = writeln!(
+        text,
+        "\n{:METRIC$}{:>11}{:>11}{:>10}{:>8}{:>11}{:>10}",
+        "Metric", "recorded", "submitted", "error", "gate", "two seeds", "halves"
+    );
+    for checked in &verification.lines {
+        let Checked { line, floor } = checked;
+        let _ = writeln!(
+            text,
+            "{:METRIC$}{:>11}{:>11}{:>10}{:>8}{:>11}{:>10}  {}",
+            line.metric,
+            number(line.recorded),
+            number(line.submitted),
+            percent(line.error),
+            format!("{:.1} %", line.gate * 100.0),
+            floor.seeds.map_or("–".into(), percent),
+            floor.halves.map_or("–".into(), percent),
+            word(line)
+        );
+    }
+    text.push_str("\nTwo seeds: the error between two plays of this load. Halves: the error between the first half of the recording and the second.\n");
+    text.push_str(&verdict(verification));
+    text
+}
+
+/// Sections of a job held against a recording: the judged load, and other ways to take it.
+pub(in crate::cli) fn of_job(job: &HeldJob) -> String {
+    let mut text = about(&job.sections, &job.verification);
+    let _ = write!(
+        text,
+        "\n{:METRIC$}{:>11}{:>12}{:>8}{:>10}      ",
+        "Metric", "recorded", job.what, "gate", "halves"
+    );
+    for other in &job.others {
+        let _ = write!(text, "{:>17}", other.what);
+    }
+    text.push('\n');
+    for checked in &job.verification.lines {
+        let Checked { line, floor } = checked;
+        let _ = write!(
+            text,
+            "{:METRIC$}{:>11}{:>12}{:>8}{:>10}  {}",
+            line.metric,
+            number(line.recorded),
+            percent(line.error),
+            format!("{:.1} %", line.gate * 100.0),
+            floor.halves.map_or("–".into(), percent),
+            word(line)
+        );
+        for other in &job.others {
+            let same = other.lines.iter().find(|l| l.metric == line.metric);
+            let error = same.map_or("–".into(), |line| percent(line.error));
+            let _ = write!(text, "{error:>17}");
+        }
+        text.push('\n');
+    }
+    if !job.traps.is_empty() {
+        text.push_str("\nWhy:\n");
+    }
+    for trap in &job.traps {
+        let _ = writeln!(text, "  {trap}");
+    }
+    text.push_str(&verdict(&job.verification));
+    text
+}
+
+fn verdict(verification: &Verification) -> String {
+    let missed = verification.missed().count();
+    let all = verification.lines.len();
+    if missed == 0 {
+        format!("\nPassed: all {all} gates.\n")
+    } else {
+        format!("\nFAILED: {missed} of {all} gates were missed.\n")
+    }
+}
+
+fn word(line: &Fidelity) -> &'static str {
+    if line.passed() { "pass" } else { "FAIL" }
+}
+
+/// An error in percent; one against nothing has no figure.
+fn percent(error: f64) -> String {
+    if !error.is_finite() {
+        return "none rec.".into();
+    }
+    let percent = error * 100.0;
+    if percent.abs() >= 100.0 {
+        format!("{percent:+.0} %")
+    } else {
+        format!("{percent:+.2} %")
+    }
+}
+
+fn number(value: f64) -> String {
+    if value.abs() >= 1_000.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.3}")
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Models and jobs held against recordings, and what becomes of models that miss their gates.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::{Lab, skipped, text};
+
+/// What a loop over /proc/diskstats writes every 10 s for 20 minutes: steady reads, and writes that
+/// come in bursts every 200 s. `factor` multiplies the reads.
+fn diskstats(factor: u64) -> String {
+    let (mut reads, mut writes) = (1_000_u64, 500_u64);
+    let mut text = String::new();
+    for i in 0..121 {
+        let _ = writeln!(text, "{}", 1_795_220_000 + i * 10);
+        let _ = writeln!(
+            text,
+            "   8 0 sda {reads} 0 {} 0 {writes} 0 {} 0 0 0 0",
+            reads * 32,
+            writes * 16
+        );
+        reads += factor * (900 + i * 13 % 80);
+        writes += if i % 20 < 2 { 6_000 + i } else { 120 + i % 9 };
+    }
+    text
+}
+
+/// A trace of MSR's form: runs of reads here and there, and writes over and over to one place.
+fn msr(step: u64) -> String {
+    let mut text = String::new();
+    let mut at = 128_166_372_003_061_629;
+    for i in 0..4_000_u64 {
+        // Gaps of all lengths from 1 to 100 ms.
+        at += 10_000 + (i * i * 7_919 % 100_003).pow(2) / 10_000;
+        let (kind, offset) = match i % 5 {
+            0 => ("Write", 4_096 * (i % 64)),
+            _ => ("Read", (i / 50) % 9 * step + i % 50 * 8_192),
+        };
+        let _ = writeln!(text, "{at},host,0,{kind},{offset},8192,100");
+    }
+    text
+}
+
+fn lab_with(files: &[(&str, String)]) -> Lab {
+    let lab = Lab::new();
+    for (name, text) in files {
+        std::fs::write(lab.path(name), text).expect("a writable target directory");
+    }
+    lab
+}
+
+/// The errors of the metrics of a verification, by name.
+fn error_of(lines: &Value, metric: &str) -> f64 {
+    let lines = lines.as_array().expect("a list of metrics");
+    let found = lines.iter().find(|line| {
+        let line = line.get("line").unwrap_or(line);
+        line["metric"] == metric
+    });
+    let found = found.unwrap_or_else(|| panic!("{metric} is in {lines:?}"));
+    found.get("line").unwrap_or(found)["error"]
+        .as_f64()
+        .expect("a finite error")
+}
+
+#[test]
+fn a_model_passes_on_its_own_recording_and_fails_on_another_load() {
+    let lab = lab_with(&[("mon", diskstats(1)), ("tue", diskstats(2))]);
+    let fitted = lab.run(&["fit", "mon", "--disk", "sda", "-o", "m.toml"]);
+    assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
+    let same = lab.json(&["verify", "m.toml", "--against", "mon", "--json"]);
+    assert_eq!(same["passed"], true);
+    let lines = same["verification"]["lines"].as_array().unwrap();
+    assert!(lines.len() > 12, "{lines:?}");
+    assert!(lines.iter().all(|line| line["floor"]["seeds"].is_number()));
+    // The other day is compared as it is: twice the reads, the same writes.
+    let other = lab.run(&["verify", "m.toml", "--against", "tue", "--json"]);
+    assert_eq!(other.status.code(), Some(14), "{}", text(&other.stderr));
+    let other: Value = serde_json::from_slice(&other.stdout).unwrap();
+    let lines = &other["verification"]["lines"];
+    assert!((error_of(lines, "read operations per second") + 0.5).abs() < 0.001);
+    assert!(error_of(lines, "write operations per second").abs() < 0.001);
+    // A part of the recording is shorter than the model; both are still compared.
+    let part = lab.run(&[
+        "verify",
+        "m.toml",
+        "--against",
+        "mon",
+        "--to",
+        "2026-11-21 00:30:00",
+    ]);
+    let (shown, errors) = (text(&part.stdout), text(&part.stderr));
+    let has = |word| shown.contains(word);
+    assert!(has("two seeds") && has("halves"), "{shown}{errors}");
+}
+
+#[test]
+fn recorded_requests_are_held_against_requests_and_against_counters() {
+    let lab = lab_with(&[
+        ("a.csv", msr(1 << 30)),
+        ("b.csv", msr(409_600)),
+        ("mon", diskstats(1)),
+    ]);
+    let fitted = lab.run(&["fit", "a.csv", "-o", "a.toml"]);
+    assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
+    let same = lab.json(&["verify", "a.toml", "--against", "a.csv", "--json"]);
+    let lines = &same["verification"]["lines"];
+    for metric in [
+        "requests in a run (KS distance)",
+        "jump from one request to the next (KS distance)",
+        "entropy over place and time, bits per level",
+    ] {
+        assert!(error_of(lines, metric).abs() < 0.03, "{metric}");
+    }
+    // Requests that lie together jump less far.
+    let other = lab.run(&["verify", "a.toml", "--against", "b.csv", "--json"]);
+    assert_eq!(other.status.code(), Some(14), "{}", text(&other.stderr));
+    let other: Value = serde_json::from_slice(&other.stdout).unwrap();
+    let lines = &other["verification"]["lines"];
+    let jump = error_of(lines, "jump from one request to the next (KS distance)");
+    assert!(jump > 0.05, "{jump}");
+    assert!(error_of(lines, "read operations per second").abs() < 0.005);
+    // Counters know nothing of places; a model of requests still has rates.
+    let counted = lab.run(&["verify", "a.toml", "--against", "mon", "--disk", "sda"]);
+    assert_eq!(counted.status.code(), Some(14), "{}", text(&counted.stderr));
+    assert!(
+        text(&counted.stdout).contains("burstiness"),
+        "{}",
+        text(&counted.stdout)
+    );
+}
+
+#[test]
+fn a_job_has_the_rates_it_asks_for_and_no_bursts() {
+    let job = "[global]\nsize=1g\ndirectory=/nowhere\n[r]\nrw=randread\nbs=16k\nrate_iops=94\n\
+        [w]\nrw=write\nbs=8k\nrate=584k\nnumjobs=2\n[open]\nrw=read\n";
+    let lab = lab_with(&[("mon", diskstats(1)), ("j.fio", job.to_owned())]);
+    let verify = |more: &[&str]| {
+        let mut args = vec!["verify", "j.fio", "--against", "mon"];
+        args.extend(more);
+        lab.run(&args)
+    };
+    let held = verify(&["--section", "r+w=sda", "--json"]);
+    assert_eq!(held.status.code(), Some(14), "{}", text(&held.stderr));
+    let held: Value = serde_json::from_slice(&held.stdout).unwrap();
+    let part = &held["sections"][0];
+    let lines = &part["verification"]["lines"];
+    assert!(error_of(lines, "read operations per second").abs() < 0.01);
+    let writes = error_of(lines, "write operations per second");
+    assert!((writes - 1.0).abs() < 0.05, "numjobs doubles: {writes}");
+    assert!(error_of(lines, "write burstiness (IDC, 10 s)") < -0.99);
+    let one = part["others"].as_array().unwrap();
+    let one = one.iter().find(|o| o["load"] == "one job of each").unwrap();
+    assert!(error_of(&one["lines"], "write operations per second").abs() < 0.05);
+    assert!(part["reasons"].to_string().contains("numjobs=2"), "{part}");
+    for (more, word) in [
+        (&["--section", "r+x=sda"][..], "it has r, w, open"),
+        (&["--section", "open=sda"], "no rate"),
+        (&["--section", "r=sdb"], "find disk 'sdb'"),
+        (&["--section", "r"], "SECTION=DISK"),
+        (&["--section", "r=sda", "--disk", "sda"], "two places"),
+        (&["--keep"], "--keep"),
+    ] {
+        let output = verify(more);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(word), "{errors}");
+    }
+}
+
+/// The recordings of the tutorial, which may not be distributed with this program.
+fn tutorial(test: &str) -> Option<PathBuf> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let root = std::env::var_os("PLIMSOLL_TEST_DATA").map_or(PathBuf::from(own), PathBuf::from);
+    let folder = root.join("pcp/diskmodel");
+    if folder.join("model.fio").is_file() {
+        return Some(folder);
+    }
+    skipped(test, "no recordings; set PLIMSOLL_TEST_DATA");
+    None
+}
+
+#[test]
+fn the_published_job_of_the_tutorial_fails_with_its_real_errors() {
+    let Some(folder) = tutorial("the_published_job_of_the_tutorial_fails_with_its_real_errors")
+    else {
+        return;
+    };
+    let lab = Lab::new();
+    let held = |recording: &str, map: &str| -> Value {
+        let path = |name: &str| folder.join(name).display().to_string();
+        let (job, recording) = (path("model.fio"), path(recording));
+        let args = [
+            "verify",
+            &job,
+            "--against",
+            &recording,
+            "--section",
+            map,
+            "--json",
+        ];
+        let output = lab.run(&args);
+        assert_eq!(output.status.code(), Some(14), "{}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["sections"][0].clone()
+    };
+    let nas = held("nasdata", "nas_read_load+nas_write_load=sdi@11:00..12:00");
+    let lines = &nas["verification"]["lines"];
+    for metric in [
+        "read operations per second",
+        "read bytes per second",
+        "write operations per second",
+        "write bytes per second",
+    ] {
+        assert!(error_of(lines, metric) >= 2.5, "{metric}");
+    }
+    let database = held("dbdata", "db_load=F:@11:10..11:55");
+    let lines = &database["verification"]["lines"];
+    assert!(error_of(lines, "read mean size in bytes") <= -0.5);
+    assert!(error_of(lines, "write operations per second") >= 2.5);
+    // One of its four jobs, as fio paces it: what the published figures are of.
+    let ways = database["others"].as_array().unwrap();
+    let one = ways.iter().find(|o| o["load"] == "one job, paced").unwrap();
+    assert!(error_of(&one["lines"], "write operations per second") <= -0.45);
+    let reports = held("dbdata", "bi_load=F:@11:00..11:05");
+    let ways = reports["others"].as_array().unwrap();
+    let one = ways.iter().find(|o| o["load"] == "one job, paced").unwrap();
+    assert!(error_of(&one["lines"], "read bytes per second") <= -0.9);
+    assert!(error_of(&one["lines"], "write operations per second") <= -0.9);
+}
