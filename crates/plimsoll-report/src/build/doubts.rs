@@ -41,17 +41,16 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
         ));
     }
     for entry in &view.results.manifest.entries {
-        let of_model = match &entry.workload {
-            Workload::Model(model) => model.fidelity.iter().filter(|f| !f.passed()).count(),
-            _ => 0,
-        };
-        if of_model > 0 {
-            let text = format!("The model of {} is not true to its recording", entry.label);
-            alarms.push(alarm(
-                "check the load",
-                text,
-                "A gate of its fidelity failed; see below.",
-            ));
+        if let Workload::Model(model) = &entry.workload
+            && model.missed().next().is_some()
+        {
+            let missed: Vec<&str> = model.missed().map(|f| f.metric.as_str()).collect();
+            let text = format!(
+                "{} is not the load that was recorded: its model missed {}, and was played all the same",
+                entry.label,
+                words::count(missed.len(), "gate")
+            );
+            alarms.push(alarm("not this load", text, &missed.join("; ")));
         }
         for pool in view.pools(entry) {
             let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
@@ -173,9 +172,17 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
             continue;
         };
         if !model.fidelity.is_empty() {
-            section
-                .items
-                .push(Item::Table(of_model(entry, &model.fidelity)));
+            let title = format!("{}: the model against its recording", entry.label);
+            let table = of_model(title, &model.fidelity);
+            section.items.push(Item::Table(table));
+        }
+        if let Some(verified) = &model.verified {
+            let title = format!(
+                "{}: the model verified against {}, disk {}, {} to {}",
+                entry.label, verified.recording, verified.disk, verified.from, verified.to
+            );
+            let lines: Vec<Fidelity> = verified.lines.iter().map(|c| c.line.clone()).collect();
+            section.items.push(Item::Table(of_model(title, &lines)));
         }
         let pools = view.pools(entry);
         if pools
@@ -188,9 +195,9 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
     (!section.items.is_empty()).then_some(section)
 }
 
-fn of_model(entry: &Entry, fidelity: &[Fidelity]) -> Table {
+fn of_model(title: String, fidelity: &[Fidelity]) -> Table {
     let mut table = Table::new(
-        format!("{}: the model against its recording", entry.label),
+        title,
         &["Metric", "#Recorded", "#Model", "#Error", "#Gate", "Result"],
     );
     for f in fidelity {

@@ -10,6 +10,7 @@ use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{Manifest, Results};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
+use plimsoll_core::workload::Workload;
 use plimsoll_engine::{DataCheck, EngineChoice};
 use plimsoll_lab::proofs::Depth;
 use plimsoll_lab::stacks::{Options, Place};
@@ -50,6 +51,10 @@ pub(super) struct Timing {
     /// kept, its figures are not those of a run without it.
     #[arg(long, value_name = "WHEN", value_parser = ["end", "always"])]
     verify_data: Option<String>,
+    /// Play a model although it missed a gate, when it was fitted or when it was verified. The report
+    /// says so at its top.
+    #[arg(long)]
+    force_model: bool,
 }
 
 impl Timing {
@@ -137,6 +142,9 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
         .map(|text| asked(text, job.timing.length))
         .collect::<Result<_, _>>()?;
     check_labels(&asked)?;
+    if !job.timing.force_model {
+        asked.iter().try_for_each(refuse_untrue)?;
+    }
     if job.timing.data_check() != DataCheck::Off {
         check_verifiable(&targets, &asked)?;
     }
@@ -256,6 +264,29 @@ fn check_verifiable(targets: &[TargetSpec], asked: &[Asked]) -> Result<(), Failu
             .map_err(failed(Code::Usage))
             .map_err(|failure| failure.hint("leave out --verify-data for this workload"))
     })
+}
+
+/// Figures of a load that is not the recorded one answer another question.
+fn refuse_untrue(asked: &Asked) -> Result<(), Failure> {
+    let Workload::Model(model) = &asked.workload else {
+        return Ok(());
+    };
+    let missed: Vec<&str> = model.missed().map(|line| line.metric.as_str()).collect();
+    let [first, rest @ ..] = &missed[..] else {
+        return Ok(());
+    };
+    let more = match rest.len() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    Err(Failure::new(
+        Code::Gate,
+        format!(
+            "play {}: the model missed a gate: {first}{more}",
+            model.name
+        ),
+    )
+    .hint("fit it to another window, or play it all the same with --force-model, which the report then says"))
 }
 
 /// Two workloads of one name would be one in the report.

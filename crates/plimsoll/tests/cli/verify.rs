@@ -96,6 +96,47 @@ fn a_model_passes_on_its_own_recording_and_fails_on_another_load() {
 }
 
 #[test]
+fn a_model_that_missed_a_gate_is_not_played_unless_forced_and_then_every_page_says_so() {
+    let lab = lab_with(&[("mon", diskstats(1)), ("tue", diskstats(2))]);
+    let fitted = lab.run(&["fit", "mon", "--disk", "sda", "-o", "m.toml"]);
+    assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
+    let played = |more: &[&str]| {
+        let mut args = vec!["run", "m.toml", "null", "--for", "200ms", "--no-verify"];
+        args.extend(more);
+        lab.run(&args)
+    };
+    let true_one = played(&["-o", "true"]);
+    assert!(!text(&true_one.stdout).contains("not this load"));
+    let kept = lab.run(&["verify", "m.toml", "--against", "tue", "--keep"]);
+    assert_eq!(kept.status.code(), Some(14), "{}", text(&kept.stderr));
+    let refused = played(&["-o", "refused"]);
+    let errors = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(14), "{errors}");
+    assert!(
+        errors.contains("read operations per second and"),
+        "{errors}"
+    );
+    assert!(errors.contains("--force-model"), "{errors}");
+    assert!(!lab.path("refused").exists());
+    let args = [
+        "compare", "null", "-w", "m.toml", "--blocks", "2", "-o", "no",
+    ];
+    assert_eq!(lab.run(&args).status.code(), Some(14));
+    let forced = played(&["-o", "forced", "--force-model"]);
+    let told_again = lab.run(&["report", "forced"]);
+    let page = std::fs::read_to_string(lab.path("forced/report.html")).unwrap();
+    for told in [text(&forced.stdout), text(&told_again.stdout), page] {
+        assert!(told.contains("not this load"), "{told}");
+        assert!(told.contains("was played all the same"), "{told}");
+    }
+    // A result that passes again lifts the refusal.
+    let again = lab.run(&["verify", "m.toml", "--against", "mon", "--keep"]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    assert_ne!(played(&["-o", "again"]).status.code(), Some(2));
+    assert!(lab.path("again").exists());
+}
+
+#[test]
 fn recorded_requests_are_held_against_requests_and_against_counters() {
     let lab = lab_with(&[
         ("a.csv", msr(1 << 30)),
