@@ -209,6 +209,7 @@ fn model(slower_max: f64) {
             from: String::new(),
             to: String::new(),
             intervals_dropped: 0,
+            changes: Vec::new(),
         },
         facts: Facts::assumed(4 << 20),
         bursts: Vec::new(),

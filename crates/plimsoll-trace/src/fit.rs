@@ -108,6 +108,7 @@ pub(crate) fn fit_within(
             from: from.clone(),
             to: to.clone(),
             intervals_dropped: found.dropped,
+            changes: Vec::new(),
         },
         facts: Facts::assumed(options.working_set_bytes),
         bursts: seen.bursts,
@@ -164,6 +165,15 @@ fn check_working_set(cells: &[Cell], bytes: u64) -> Result<(), TraceError> {
         return Err(TraceError::WorkingSet { bytes, needed });
     }
     Ok(())
+}
+
+/// Plays a whole model of counters and compares what its generator gives with its intervals. What
+/// there is to be said of that comes with it, as sentences.
+#[must_use]
+pub fn check_play(model: &Model) -> (Vec<Fidelity>, Vec<String>) {
+    let mut warnings = Vec::new();
+    let lines = self_check(model, CHECK_OPS_MAX, &mut warnings);
+    (lines, warnings)
 }
 
 /// Plays the whole model and compares what its generator gave with what was recorded.

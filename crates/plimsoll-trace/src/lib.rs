@@ -32,9 +32,9 @@ mod window;
 
 pub use error::{Damage, TraceError};
 pub use fidelity::fidelity;
-pub use fit::{FitOptions, Fitted, fit};
+pub use fit::{FitOptions, Fitted, check_play, fit};
 pub use input::Input;
-pub use recorded::{Device, Survey, fit_requests, survey};
+pub use recorded::{Device, Survey, check_packed, fit_requests, survey};
 pub use recording::{About, Carries, Counters, Detail, Order, Recording, Requests, Scope, open};
 pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
 pub use verify::{Part, Rate, Reference, Steady, Submitted, verify_requests};

@@ -11,6 +11,7 @@
 //! describes.
 
 mod arrivals;
+mod change;
 mod excerpt;
 mod facts;
 mod packed;
@@ -20,6 +21,7 @@ mod verification;
 mod within;
 
 pub use arrivals::Arrivals;
+pub use change::Change;
 pub use excerpt::{Excerpt, Played};
 pub use facts::{Corner, Facts, Known, Origin};
 pub use packed::{Gaps, Packed, Packer, Unpacked, ZONE_BYTES};
@@ -112,6 +114,9 @@ pub struct Provenance {
     pub to: String,
     /// Intervals left out because of gaps, resets or wraps.
     pub intervals_dropped: u64,
+    /// What was made of it since, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
 }
 
 /// A pattern of bursts found in one direction of the recording.
@@ -438,6 +443,7 @@ pub(crate) mod tests {
                 from: String::new(),
                 to: String::new(),
                 intervals_dropped: 0,
+                changes: Vec::new(),
             },
             facts: Facts::assumed(1 << 30),
             bursts: vec![Bursts {

@@ -10,7 +10,7 @@ mod measures;
 mod reuse;
 mod table;
 
-use plimsoll_core::model::{Fidelity, Gaps, Packer};
+use plimsoll_core::model::{Fidelity, Gaps, Packed, Packer};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
@@ -212,6 +212,22 @@ pub fn fit_requests(
         fitted.warnings.push(text);
     }
     Ok(fitted)
+}
+
+/// Holds packed requests against those that they should be: the gates of a fit of requests.
+#[must_use]
+pub fn check_packed(expected: impl Iterator<Item = Traced>, packed: &Packed) -> Vec<Fidelity> {
+    let bytes = packed.unpack().map(|request| u64::from(request.bytes));
+    let device = Device {
+        name: String::new(),
+        requests: packed.requests(),
+        bytes: bytes.fold(0, u64::saturating_add),
+    };
+    let mut recorded = Measures::new(&device, packed.length());
+    let mut played = Measures::new(&device, packed.length());
+    expected.for_each(|request| recorded.add(&request));
+    packed.unpack().for_each(|request| played.add(&request));
+    compare(recorded, played)
 }
 
 /// The gates of requests that are played as they were recorded.

@@ -4,7 +4,7 @@
 use super::spec::{Scale, WorkloadSpec};
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_classics::fio;
-use plimsoll_core::model::{Cell, Envelope, Excerpt, Model, Space};
+use plimsoll_core::model::{Cell, Change, Excerpt, Model, Space};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -17,30 +17,48 @@ const ALIGN_BYTES: u32 = 4096;
 /// Longest log that is written: its reader keeps it in memory.
 const OPERATIONS_MAX: usize = 20_000_000;
 
-/// Write a workload as a job file or as an I/O log of fio.
+/// Write a workload for another program, or a model as another model.
 ///
 /// A job file says what fio can say; what it loses is told, and stands in comments at its head. A
-/// log (`--to iolog`) holds each request with its time: of a model, one play of it.
+/// log (`--to iolog`) holds each request with its time: of a model, one play of it. `--to plimsoll`
+/// writes a model again. A model can be changed on the way: scaled, stretched, cut down to one of its
+/// phases, and made anonymous.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll export --to fio randread -o randread.fio
+  plimsoll export --to plimsoll nas.toml --phase scan --scale 2 -o scan.toml
+  plimsoll export --to plimsoll nas.toml --anonymise -o nobodys.toml
   plimsoll export --to iolog nas.toml@12 --for 60s -o nas.log
   fio --name=replay --read_iolog=nas.log --filename=/mnt/a/data --ioengine=libaio --direct=1")]
 pub(super) struct Args {
     /// Workload: a name or a file, as for `plimsoll run`.
     workload: String,
     /// What to write.
-    #[arg(long, value_parser = ["fio", "iolog"])]
+    #[arg(long, value_parser = ["fio", "iolog", "plimsoll"])]
     to: String,
+    /// Of a model: multiply its rates, as @FACTOR does. Recorded requests then take less time.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    scale: f64,
+    /// Of a model: the same requests over so many times as long.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    stretch: f64,
+    /// Of a model: only this phase, its stretches one after the other.
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
+    /// Of a model: leave out names, addresses and times of its source. Zones of 1 MiB that were
+    /// touched go to other places, drawn from --seed; what lies inside a zone stays.
+    #[arg(long)]
+    anonymise: bool,
     /// File to write (default: the standard output).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How long work without an end of its own runs.
     #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
     length: Nanos,
-    /// Seed of the instants and offsets of a log.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of the instants and offsets of a log, and of the places of zones. Whoever knows it and the
+    /// source can find the zones again; without it one is drawn for --anonymise, else it is 1.
+    #[arg(long)]
+    seed: Option<u64>,
     /// Overwrite the file.
     #[arg(long)]
     force: bool,
@@ -48,24 +66,104 @@ pub(super) struct Args {
 
 pub(super) fn main(args: &Args) -> Outcome {
     let spec = WorkloadSpec::parse(&args.workload)?;
-    let factor = factor(&spec)?;
-    let workload = spec.workload;
-    let text = if args.to == "fio" {
-        let file =
-            fio::export(&scaled(workload, factor)?, args.length).map_err(failed(Code::Usage))?;
-        for loss in &file.losses {
-            super::say(&format!("lost: {loss}"));
+    let change = change(args, factor(&spec)?);
+    let workload = match spec.workload {
+        Workload::Model(model) => Workload::Model(Box::new(changed(*model, &change, &args.to)?)),
+        _ if !change.is_none() => {
+            return Err(Failure::usage(format!(
+                "change {}: only a model can be scaled, stretched, cut or made anonymous",
+                args.workload
+            )));
         }
-        file.text
-    } else {
-        let trace = trace(&workload, factor, args)?;
-        fio::write_log(&trace).map_err(failed(Code::Usage))?
+        other => other,
+    };
+    let text = match args.to.as_str() {
+        "plimsoll" => return as_model(workload, args),
+        "fio" => {
+            let file = fio::export(&workload, args.length).map_err(failed(Code::Usage))?;
+            for loss in &file.losses {
+                super::say(&format!("lost: {loss}"));
+            }
+            file.text
+        }
+        _ => {
+            let trace = trace(&workload, args)?;
+            fio::write_log(&trace).map_err(failed(Code::Usage))?
+        }
     };
     match &args.output {
         None => super::print(&text),
-        Some(path) => write(path, &text, args.force)?,
+        Some(path) => {
+            may_write(path, args.force)?;
+            let wrong =
+                |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
+            std::fs::write(path, text).map_err(wrong)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn change(args: &Args, factor: f64) -> Change {
+    // A seed that everybody knows would hide nothing.
+    let drawn = || Seed(args.seed.unwrap_or_else(super::measure::drawn_seed));
+    Change {
+        rate: args.scale * factor,
+        stretch: args.stretch,
+        phase: args.phase.clone(),
+        anonymous: args.anonymise.then(drawn),
+    }
+}
+
+/// The model after the change, its fidelity counted again.
+fn changed(model: Model, change: &Change, to: &str) -> Result<Model, Failure> {
+    if change.is_none() {
+        return Ok(model);
+    }
+    let wrong = |reason: String| Failure::usage(format!("change {}: {reason}", model.name));
+    let mut after = model.changed(change).map_err(wrong)?;
+    if to != "plimsoll" {
+        return Ok(after);
+    }
+    let expected = model.changed_requests(change).map_err(wrong)?;
+    let counted = match (&after.requests, expected) {
+        (Some(packed), Some((_, _, expected))) => plimsoll_trace::check_packed(expected, packed),
+        _ => {
+            let (lines, warnings) = plimsoll_trace::check_play(&after);
+            for warning in &warnings {
+                super::say(&format!("note: {warning}"));
+            }
+            lines
+        }
+    };
+    after.fidelity.extend(counted);
+    Ok(after)
+}
+
+/// Writes a model, and ends with the code of its gates.
+fn as_model(workload: Workload, args: &Args) -> Outcome {
+    let Workload::Model(mut model) = workload else {
+        return Err(Failure::usage(format!(
+            "export {} as a model: it is none; models are made by plimsoll fit",
+            args.workload
+        )));
+    };
+    let Some(path) = &args.output else {
+        return Err(Failure::usage(
+            "export a model: give its file with -o FILE.toml",
+        ));
+    };
+    may_write(path, args.force)?;
+    super::model_file::write(path, &mut model)?;
+    let missed: Vec<&str> = model.missed().map(|line| line.metric.as_str()).collect();
+    if missed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::say(&format!(
+        "{} was written, and misses its gates: {}",
+        path.display(),
+        missed.join("; ")
+    ));
+    super::done(Code::Gate)
 }
 
 /// The workload with the rates of a model multiplied by the factor that was given.
@@ -78,26 +176,19 @@ fn factor(spec: &WorkloadSpec) -> Result<f64, Failure> {
     }
 }
 
-/// A model with all its rates multiplied.
-fn scaled(workload: Workload, factor: f64) -> Result<Workload, Failure> {
+fn trace(workload: &Workload, args: &Args) -> Result<Vec<Traced>, Failure> {
     match workload {
         Workload::Model(model) => {
-            let cells = model.play_whole(factor);
-            let envelope = Envelope::new(cells).map_err(failed(Code::Usage))?;
-            Ok(Workload::Model(Box::new(Model { envelope, ..*model })))
-        }
-        other => Ok(other),
-    }
-}
-
-fn trace(workload: &Workload, factor: f64, args: &Args) -> Result<Vec<Traced>, Failure> {
-    match workload {
-        Workload::Model(model) => {
-            let excerpt = model.whole(factor);
+            let excerpt = model.whole(1.0);
             let cells = first(&excerpt.cells, args.length);
             let length = cells.iter().fold(Nanos(0), |sum, cell| sum + cell.length);
             let excerpt = Excerpt { cells, ..excerpt };
-            let requests = model.play(&excerpt, &Space::AsRecorded, ALIGN_BYTES, Seed(args.seed));
+            let requests = model.play(
+                &excerpt,
+                &Space::AsRecorded,
+                ALIGN_BYTES,
+                Seed(args.seed.unwrap_or(1)),
+            );
             let requests = requests.take_while(|request| request.intended_at < length);
             let traced = requests.take(OPERATIONS_MAX + 1).map(|request| Traced {
                 at: request.intended_at,
@@ -137,13 +228,12 @@ fn first(cells: &[Cell], length: Nanos) -> Vec<Cell> {
     cells.iter().take_while(within).copied().collect()
 }
 
-fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
-    let wrong = |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
+fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && path.exists() {
         return Err(
             Failure::usage(format!("write {}: it exists", path.display()))
                 .hint("choose another name, or give --force"),
         );
     }
-    std::fs::write(path, text).map_err(wrong)
+    Ok(())
 }

@@ -66,13 +66,15 @@ impl Timing {
 
     /// The seed that was given, or a new one.
     pub(super) fn seed(&self) -> Seed {
-        let drawn = || {
-            let now = jiff::Timestamp::now().as_nanosecond();
-            // Any 32 bits do; a short number is easier to type again.
-            u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
-        };
-        Seed(self.seed.unwrap_or_else(drawn))
+        Seed(self.seed.unwrap_or_else(drawn_seed))
     }
+}
+
+/// A number that nobody chose.
+pub(super) fn drawn_seed() -> u64 {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    // Any 32 bits do; a short number is easier to type again.
+    u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
 }
 
 /// Which machines the load comes from.

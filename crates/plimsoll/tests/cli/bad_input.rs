@@ -62,7 +62,7 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
         refuses(&lab, &["run", workload, &target], 2, &[words]);
         refuses(&lab, &["run", workload, &target, "--dry-run"], 2, &[words]);
     }
-    let newer = crate::support::blocks("x", 4096, 1.0, true).replace("1.1", "1.9");
+    let newer = crate::support::blocks("x", 4096, 1.0, true).replace("2.0", "2.9");
     std::fs::write(lab.path("new.toml"), newer).unwrap();
     refuses(
         &lab,

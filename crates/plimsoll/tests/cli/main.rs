@@ -7,6 +7,7 @@ mod campaign;
 mod classics;
 mod devices;
 mod exchange;
+mod models;
 mod nfs;
 mod support;
 mod verify;

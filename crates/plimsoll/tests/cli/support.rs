@@ -101,7 +101,7 @@ pub(crate) fn blocks(name: &str, bytes: u64, read_share: f64, direct: bool) -> S
     let turn =
         |kind, weight| format!("{{ kind = \"{kind}\", bytes = 4096, weight = {weight:.1} }}");
     format!(
-        "format = \"1.1\"\n[workload.blocks]\nname = \"{name}\"\n[[workload.blocks.groups]]\ndepth = 4\n\
+        "format = \"2.0\"\n[workload.blocks]\nname = \"{name}\"\n[[workload.blocks.groups]]\ndepth = 4\n\
          direct = {direct}\nextent = {{ bytes = {bytes} }}\nmix = [{}, {}]\n",
         turn("read", read_share),
         turn("write", 1.0 - read_share),

@@ -10,7 +10,7 @@ use crate::support::{Lab, skipped, text};
 
 /// What a loop over /proc/diskstats writes every 10 s for 20 minutes: steady reads, and writes that
 /// come in bursts every 200 s. `factor` multiplies the reads.
-fn diskstats(factor: u64) -> String {
+pub(crate) fn diskstats(factor: u64) -> String {
     let (mut reads, mut writes) = (1_000_u64, 500_u64);
     let mut text = String::new();
     for i in 0..121 {
@@ -28,7 +28,7 @@ fn diskstats(factor: u64) -> String {
 }
 
 /// A trace of MSR's form: runs of reads here and there, and writes over and over to one place.
-fn msr(step: u64) -> String {
+pub(crate) fn msr(step: u64) -> String {
     let mut text = String::new();
     let mut at = 128_166_372_003_061_629;
     for i in 0..4_000_u64 {
@@ -43,7 +43,7 @@ fn msr(step: u64) -> String {
     text
 }
 
-fn lab_with(files: &[(&str, String)]) -> Lab {
+pub(crate) fn lab_with(files: &[(&str, String)]) -> Lab {
     let lab = Lab::new();
     for (name, text) in files {
         std::fs::write(lab.path(name), text).expect("a writable target directory");
@@ -52,7 +52,7 @@ fn lab_with(files: &[(&str, String)]) -> Lab {
 }
 
 /// The errors of the metrics of a verification, by name.
-fn error_of(lines: &Value, metric: &str) -> f64 {
+pub(crate) fn error_of(lines: &Value, metric: &str) -> f64 {
     let lines = lines.as_array().expect("a list of metrics");
     let found = lines.iter().find(|line| {
         let line = line.get("line").unwrap_or(line);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What becomes of models: scaled, stretched, made anonymous.
+
+use crate::support::{Lab, text};
+use crate::verify::{diskstats, lab_with, msr};
+
+fn fitted(lab: &Lab, recording: &str, more: &[&str], to: &str) {
+    let mut args = vec!["fit", recording, "-o", to];
+    args.extend(more);
+    let output = lab.run(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+/// Exports to a file, and returns its text.
+fn exported(lab: &Lab, args: &[&str], to: &str) -> String {
+    let mut all = vec!["export", "--to", "plimsoll", "-o", to];
+    all.extend(args);
+    let output = lab.run(&all);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    std::fs::read_to_string(lab.path(to)).expect("it was written")
+}
+
+#[test]
+fn a_model_is_scaled_and_stretched_and_still_plays() {
+    let lab = lab_with(&[("mon", diskstats(1)), ("tue", diskstats(2))]);
+    fitted(&lab, "mon", &["--disk", "sda"], "m.toml");
+    let two = exported(&lab, &["m.toml", "--scale", "2"], "two.toml");
+    assert!(two.contains("rates ×2"), "{two}");
+    // Twice Monday's reads are Tuesday's.
+    let held = lab.run(&["verify", "two.toml", "--against", "tue", "--json"]);
+    let held: serde_json::Value = serde_json::from_slice(&held.stdout).unwrap();
+    let error = |metric: &str| crate::verify::error_of(&held["verification"]["lines"], metric);
+    assert!(error("read operations per second").abs() < 0.001);
+    assert!((error("write operations per second") - 1.0).abs() < 0.001);
+    // Twice as fast over twice the time is the load of the same time.
+    let long = ["m.toml@2", "--scale", "2", "--stretch", "4"];
+    exported(&lab, &long, "long.toml");
+    let again = lab.run(&["verify", "long.toml", "--against", "mon", "--json"]);
+    let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    let lines = &again["verification"]["lines"];
+    assert!(crate::verify::error_of(lines, "read operations per second").abs() < 0.01);
+    let played = lab.run(&["run", "long.toml", "null", "--for", "200ms", "--no-verify"]);
+    assert_ne!(played.status.code(), Some(2), "{}", text(&played.stderr));
+    for (args, word) in [
+        (&["m.toml", "--phase", "lunch"][..], "phase 'lunch'"),
+        (&["m.toml", "--scale", "0"], "above 0"),
+        (&["randread", "--scale", "2"], "only a model"),
+        (&["randread"], "it is none"),
+    ] {
+        let mut all = vec!["export", "--to", "plimsoll", "-o", "no.toml"];
+        all.extend(args);
+        let output = lab.run(&all);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(word), "{errors}");
+        assert!(!lab.path("no.toml").exists());
+    }
+    let job = lab.run(&["export", "--to", "fio", "m.toml", "--scale", "3"]);
+    assert_eq!(job.status.code(), Some(0), "{}", text(&job.stderr));
+}
+
+#[test]
+fn an_anonymous_model_has_nothing_of_its_source_and_all_of_its_load() {
+    let lab = lab_with(&[("payroll.csv", msr(1 << 30)), ("secret", diskstats(1))]);
+    fitted(&lab, "payroll.csv", &["--name", "db7"], "a.toml");
+    fitted(&lab, "secret", &["--disk", "sda"], "b.toml");
+    for (model, name) in [("a.toml", "x.toml"), ("b.toml", "y.toml")] {
+        let told = exported(&lab, &[model, "--anonymise"], name);
+        let bytes = std::fs::read(lab.path("x.requests")).unwrap_or_default();
+        let packed = text(&bytes);
+        for word in [
+            "payroll",
+            "db7",
+            "host",
+            "sda",
+            "secret",
+            "2007",
+            "2026",
+            "1795220000",
+            "T00:13",
+            "17:00",
+            "a.requests",
+        ] {
+            // The name of a field is no name of a host.
+            let told = told.replace("host = \"\"", "");
+            assert!(!told.contains(word), "{word}: {told}");
+            assert!(!packed.contains(word), "{word}");
+        }
+    }
+    // The same requests in the same order, in other places.
+    let log = |model: &str| {
+        let output = lab.run(&["export", "--to", "iolog", model, "--for", "1h"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let log = text(&output.stdout);
+        let rows = log.lines().filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [.., kind, offset, bytes] = words[..] else {
+                return None;
+            };
+            let offset: u64 = offset.parse().ok()?;
+            Some((kind.to_owned(), offset, bytes.to_owned()))
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let (before, after) = (log("a.toml"), log("x.toml"));
+    assert!(before.len() > 3_000 && before.len() == after.len());
+    assert!(
+        before
+            .iter()
+            .zip(&after)
+            .all(|(b, a)| (&b.0, &b.2) == (&a.0, &a.2))
+    );
+    let far = before.iter().filter(|row| row.1 >= 1 << 30).count();
+    assert!(far > 1_000 && after.iter().all(|row| row.1 < 1 << 30));
+    let same = exported(&lab, &["a.toml", "--anonymise", "--seed", "7"], "s.toml");
+    let again = exported(&lab, &["a.toml", "--anonymise", "--seed", "7"], "t.toml");
+    assert_eq!(
+        same.replace("s.requests", ""),
+        again.replace("t.requests", "")
+    );
+    let played = lab.run(&["run", "x.toml", "null", "--for", "200ms", "--no-verify"]);
+    assert_ne!(played.status.code(), Some(2), "{}", text(&played.stderr));
+}
