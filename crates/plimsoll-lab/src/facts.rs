@@ -312,7 +312,7 @@ pub fn versions(host: &LocalHost) -> BTreeMap<String, String> {
 }
 
 /// The kernel's split of a device number (the C library's `major` and `minor`).
-fn device_numbers(device: u64) -> (u32, u32) {
+pub(crate) fn device_numbers(device: u64) -> (u32, u32) {
     let major = (device >> 8 & 0xfff) | (device >> 32 & 0xffff_f000);
     let minor = (device & 0xff) | (device >> 12 & 0xffff_ff00);
     (saturating_u32(major), saturating_u32(minor))

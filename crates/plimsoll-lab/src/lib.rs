@@ -9,6 +9,7 @@
 
 pub mod attach;
 pub mod device;
+pub mod disks;
 pub mod doctor;
 pub mod experiment;
 pub mod facts;

@@ -117,8 +117,17 @@ pub(crate) fn wait_until(at: Nanos) -> Nanos {
 
 /// The time of day, counted from 1970-01-01 00:00 UTC: for what is written into files, not for
 /// measuring.
-pub(crate) fn wall_clock() -> Nanos {
+#[must_use]
+pub fn wall_clock() -> Nanos {
     nanos(rustix::time::clock_gettime(rustix::time::ClockId::Realtime))
+}
+
+/// Processor time that the calling thread has used: for what a tool costs, not for measuring.
+#[must_use]
+pub fn thread_cpu() -> Nanos {
+    nanos(rustix::time::clock_gettime(
+        rustix::time::ClockId::ThreadCPUTime,
+    ))
 }
 
 fn nanos(time: rustix::time::Timespec) -> Nanos {

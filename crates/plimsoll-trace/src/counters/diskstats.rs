@@ -11,6 +11,7 @@ use plimsoll_core::units::Nanos;
 use super::{Event, Format, Found, Give, Told, What};
 use crate::error::TraceError;
 use crate::input::Input;
+use crate::pcp::{Discards, DiskCounters, Flushes};
 use crate::recording::Scope;
 use crate::requests::text::{lines, whole, words};
 use crate::series::DiskMetric;
@@ -43,6 +44,47 @@ const FIGURES: [(usize, DiskMetric, f64); 12] = [
     (13, DiskMetric::DiscardBytes, 512.0),
     (15, DiskMetric::Flushes, 1.0),
 ];
+
+/// What one reading of `/proc/diskstats` says of every device, in the kernel's order; `None` for a
+/// text in which a line is none of a device.
+#[must_use]
+pub fn devices_counted(text: &[u8]) -> Option<Vec<(String, DiskCounters)>> {
+    let found = lines(text).filter(|line| !line.trim_ascii().is_empty());
+    found
+        .map(|line| {
+            let row = row(line).filter(|row| row.time.is_none())?;
+            let name = String::from_utf8_lossy(row.disk).into_owned();
+            Some((name, counters(&row)))
+        })
+        .collect()
+}
+
+fn counters(row: &Row<'_>) -> DiskCounters {
+    let n = &row.numbers;
+    DiskCounters {
+        reads: n[0],
+        read_merges: n[1],
+        read_sectors: n[2],
+        read_ms: n[3],
+        writes: n[4],
+        write_merges: n[5],
+        write_sectors: n[6],
+        write_ms: n[7],
+        in_flight: n[8],
+        active_ms: n[9],
+        queue_ms: n[10],
+        discards: (row.count >= 15).then_some(Discards {
+            discards: n[11],
+            merges: n[12],
+            sectors: n[13],
+            ms: n[14],
+        }),
+        flushes: (row.count >= 17).then_some(Flushes {
+            flushes: n[15],
+            ms: n[16],
+        }),
+    }
+}
 
 /// A disk's name and numbers; of a line with the time in front that, too.
 struct Row<'a> {

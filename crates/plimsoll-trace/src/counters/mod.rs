@@ -16,6 +16,8 @@ mod sadf;
 #[cfg(test)]
 mod tests;
 
+pub use diskstats::devices_counted;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

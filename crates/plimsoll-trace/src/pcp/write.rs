@@ -157,6 +157,16 @@ impl Writer {
         self.append(at_unix_ns, &[]).map(drop)
     }
 
+    /// The files that it has made so far.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let volumes = (0..=self.number).map(|number| number.to_string());
+        let suffixes = ["meta".to_owned(), "index".to_owned()];
+        let all = suffixes.into_iter().chain(volumes);
+        all.map(|suffix| super::files::with_suffix(&self.base, &suffix))
+            .collect()
+    }
+
     /// Ends the archive. One that was never ended is as readable; its index is shorter.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod phases;
 mod model_file;
 mod progress;
 mod raze;
+mod record;
 mod report;
 mod run;
 pub(crate) mod spec;
@@ -46,6 +47,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Record(record::Args),
     Fit(fit::Args),
     Verify(verify::Args),
     Run(run::Args),
@@ -83,6 +85,7 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     let outcome = match cli.command {
+        Command::Record(args) => record::main(&args),
         Command::Fit(args) => fit::main(&args),
         Command::Verify(args) => verify::main(&args),
         Command::Run(args) => run::main(&args),
@@ -125,6 +128,13 @@ fn print_json(value: &serde_json::Value) {
 fn say(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = writeln!(err, "{text}");
+}
+
+/// The same in place of the line before, on a terminal.
+fn say_over(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = write!(err, "\r\x1b[K{text}");
+    let _ = err.flush();
 }
 
 /// Whether results may be coloured: a terminal whose user did not ask for plain text.

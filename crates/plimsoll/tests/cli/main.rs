@@ -9,6 +9,7 @@ mod devices;
 mod exchange;
 mod models;
 mod nfs;
+mod record;
 mod support;
 mod verify;
 mod verify_data;

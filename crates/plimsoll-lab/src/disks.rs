@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The disks of this machine by the kernel's names, and what they have counted. Looks only.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use crate::host::HostError;
+
+/// The kernel's counters of all devices.
+const STATISTICS: &str = "/proc/diskstats";
+/// One folder for each device, partitions included.
+const DEVICES: &str = "/sys/class/block";
+
+/// Devices that lie on others, in memory, or hold media that come and go, by how their names begin:
+/// a logger of whole disks leaves them out, too.
+const NO_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "drbd"];
+
+/// Most disks that an error lists: it must stay readable on a large machine.
+const LISTED_MAX: usize = 40;
+
+/// What the kernel has counted of every device, as it prints it.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn statistics() -> Result<Vec<u8>, HostError> {
+    let path = Path::new(STATISTICS);
+    fs::read(path).map_err(HostError::io("read", path))
+}
+
+/// Whether a device is a whole disk that lies on no other device of this machine.
+#[must_use]
+pub fn is_whole(name: &str) -> bool {
+    // The kernel writes an exclamation mark where a name has a slash.
+    let is_part = Path::new(DEVICES)
+        .join(name.replace('/', "!"))
+        .join("partition")
+        .exists();
+    !is_part && !NO_DISKS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// The kernel's name of a device that is given by that name, by `/dev/NAME`, or by a link to it.
+///
+/// # Errors
+/// When there is no such device; the message lists the whole disks there are.
+pub fn name_of(text: &str) -> Result<String, HostError> {
+    let path = match text.contains('/') {
+        true => Path::new(text).to_owned(),
+        false => Path::new("/dev").join(text),
+    };
+    let named = Path::new(DEVICES).join(text.replace('/', "!"));
+    if !text.contains('/') && named.exists() {
+        return Ok(text.into());
+    }
+    let data = fs::metadata(&path).ok();
+    let number = data.filter(|data| data.file_type().is_block_device());
+    let folder = number.map(|data| {
+        let (major, minor) = crate::facts::device_numbers(data.rdev());
+        format!("/sys/dev/block/{major}:{minor}")
+    });
+    let name = folder.and_then(|folder| fs::canonicalize(folder).ok());
+    let name =
+        name.and_then(|folder| Some(folder.file_name()?.to_string_lossy().replace('!', "/")));
+    name.ok_or_else(|| {
+        let known = whole();
+        let more = known.len().saturating_sub(LISTED_MAX);
+        let list = known[..known.len() - more].join(", ");
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        HostError::State(format!(
+            "there is no block device '{text}' here; whole disks are: {list}{more}"
+        ))
+    })
+}
+
+/// The names of all whole disks.
+fn whole() -> Vec<String> {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().replace('!', "/"));
+    let mut names: Vec<String> = names.filter(|name| is_whole(name)).collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_on_others_is_no_whole_disk() {
+        for (name, expect) in [
+            ("sdzz", true),
+            ("nvme9n9", true),
+            ("loop0", false),
+            ("dm-3", false),
+            ("md127", false),
+            ("zram0", false),
+        ] {
+            assert_eq!(is_whole(name), expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused_with_those_that_are() {
+        for text in ["nosuchdisk", "/dev/null", "/nowhere/sda"] {
+            let error = name_of(text).unwrap_err().to_string();
+            assert!(
+                error.contains(text) && error.contains("whole disks are"),
+                "{error}"
+            );
+        }
+    }
+}

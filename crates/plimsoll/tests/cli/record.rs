@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll record` from the outside: what it writes is judged by PCP's own programs, and kept
+//! when it is killed.
+
+use super::support::{Lab, pause, program, skipped, text};
+use std::path::Path;
+use std::process::Child;
+
+/// The disk that the kernel has counted most of, so that something may happen on it.
+fn busiest_disk() -> Option<String> {
+    let statistics = std::fs::read_to_string("/proc/diskstats").ok()?;
+    let rows = statistics.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (reads, writes): (u64, u64) = (words[3].parse().ok()?, words[7].parse().ok()?);
+        Some((reads + writes, words[2].to_owned()))
+    });
+    rows.max()
+        .filter(|(count, _)| *count > 0)
+        .map(|(_, name)| name)
+}
+
+/// Waits until the recorder has written some samples of a disk.
+fn wait_for_samples(volume: &Path) {
+    for _ in 0..600 {
+        if volume.metadata().is_ok_and(|data| data.len() > 4096) {
+            return;
+        }
+        pause(50);
+    }
+    panic!("nothing was recorded into {} within 30 s", volume.display());
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(program("kill", &[name, &pid]).is_some(), "kill {name}");
+}
+
+/// The figures of one disk in what pmlogsummary prints, base units per second.
+fn summarised(summary: &str, metric: &str, disk: &str) -> f64 {
+    let begin = format!("disk.dev.{metric} [\"{disk}\"] ");
+    let line = summary.lines().find_map(|line| line.strip_prefix(&begin));
+    let line = line.unwrap_or_else(|| panic!("{begin} in {summary}"));
+    let (value, unit) = line.trim().split_once(' ').expect("a value and a unit");
+    let unit = if unit.starts_with("Kbyte") {
+        1024.0
+    } else {
+        1.0
+    };
+    value.parse::<f64>().expect("a number") * unit
+}
+
+#[test]
+fn an_archive_gives_pmlogsummary_the_averages_that_fit_finds() {
+    let Some(disk) = busiest_disk() else {
+        return skipped("record", "this machine has no disk that counts anything");
+    };
+    let lab = Lab::new();
+    let made = lab.path("made");
+    let args = [
+        "record",
+        "-o",
+        "made",
+        "--disk",
+        &disk,
+        "--interval",
+        "100ms",
+        "--for",
+        "2s",
+    ];
+    let child = lab.start(&[&args[..], &["--json"]].concat());
+    // Something to count, on whichever disk.
+    for turn in 0..15 {
+        let path = lab.path(&format!("data{turn}"));
+        let file = std::fs::File::create(&path).unwrap();
+        std::io::Write::write_all(&mut &file, &vec![7; 1 << 20]).unwrap();
+        file.sync_all().unwrap();
+        pause(100);
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (samples, missed) = (
+        told["samples"].as_u64().unwrap(),
+        told["missed"].as_u64().unwrap(),
+    );
+    assert_eq!(samples + missed, 21, "{told}");
+    assert!(told["cpu_ns"].as_u64().unwrap() > 0, "{told}");
+    let base = made.to_str().unwrap();
+    if program("pmlogcheck", &["-w", base]).is_none() {
+        return skipped(
+            "record",
+            "pmlogcheck is not installed, or complains; install PCP (pcp)",
+        );
+    }
+    let summary = program("pmlogsummary", &["-p6", base]).unwrap();
+    let fitted = lab.run(&["fit", "made", "--disk", &disk, "--json"]);
+    let fitted: serde_json::Value = serde_json::from_slice(&fitted.stdout).unwrap();
+    for (ours, theirs) in [
+        ("read operations per second", "read"),
+        ("write operations per second", "write"),
+        ("read bytes per second", "read_bytes"),
+        ("write bytes per second", "write_bytes"),
+    ] {
+        let lines = fitted["fidelity"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["metric"] == ours);
+        // A direction in which nothing happened has no line.
+        let ours = line.map_or(0.0, |line| line["recorded"].as_f64().unwrap());
+        let theirs = summarised(&summary, theirs, &disk);
+        let off = (ours - theirs).abs();
+        assert!(
+            off <= 1e-4 * theirs + 1e-3,
+            "{ours} and {theirs}: {fitted} {summary}"
+        );
+    }
+}
+
+#[test]
+fn a_recorder_that_is_stopped_ends_well_and_one_that_is_killed_leaves_what_it_had() {
+    let Some(disk) = busiest_disk() else {
+        return skipped(
+            "record, killed",
+            "this machine has no disk that counts anything",
+        );
+    };
+    for (name, code) in [("-INT", Some(0)), ("-TERM", Some(0)), ("-KILL", None)] {
+        let lab = Lab::new();
+        let args = [
+            "record",
+            "-o",
+            "made",
+            "--disk",
+            &disk,
+            "--interval",
+            "100ms",
+            "--json",
+        ];
+        let child = lab.start(&args);
+        wait_for_samples(&lab.path("made.0"));
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            code,
+            "{name}: {}",
+            text(&output.stderr)
+        );
+        // Without a disk, fit lists those of the recording.
+        let listed = lab.run(&["fit", "made"]);
+        let listed = text(&listed.stderr);
+        assert!(
+            listed.contains(&format!("its disks are {disk}")),
+            "{name}: {listed}"
+        );
+        let made = lab.path("made").display().to_string();
+        if program("which", &["pmlogsummary"]).is_some() {
+            assert!(program("pmlogsummary", &[&made]).is_some(), "{name}");
+        } else {
+            skipped(
+                "record, judged after its end",
+                "pmlogsummary is not installed (pcp)",
+            );
+        }
+        // A second recorder does not touch it.
+        let volume = std::fs::read(lab.path("made.0")).unwrap();
+        let again = lab.run(&args);
+        assert_eq!(again.status.code(), Some(2));
+        assert!(
+            text(&again.stderr).contains("exists"),
+            "{}",
+            text(&again.stderr)
+        );
+        assert_eq!(std::fs::read(lab.path("made.0")).unwrap(), volume);
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused() {
+    let lab = Lab::new();
+    for (args, expect) in [
+        (
+            &["--interval", "50ms"][..],
+            "the shortest interval is 100 ms",
+        ),
+        (
+            &["--disk", "nosuchdisk"],
+            "there is no block device 'nosuchdisk' here",
+        ),
+        (&["-o", "no/such/folder/made"], "no/such/folder/made"),
+    ] {
+        let output = lab.run(&[&["record", "--for", "1s"], args].concat());
+        assert_ne!(output.status.code(), Some(0), "{args:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(expect), "{error}");
+        assert_eq!(
+            error
+                .lines()
+                .filter(|line| line.starts_with("error"))
+                .count(),
+            1
+        );
+    }
+}
