@@ -198,7 +198,22 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
         let bytes = blktrace(version, big);
         (binary::FORMAT.name, bytes)
     }));
+    all.push((super::spool::FORMAT.name, spool()));
+    // Its end, where the table of what is where stands, is read from a file only.
+    #[cfg(feature = "parquet")]
+    all.push((super::parquet::FORMAT.name, b"PAR1 and then columns".into()));
     all
+}
+
+/// Two requests as a recorder that was killed leaves them.
+fn spool() -> Vec<u8> {
+    let mut bytes = b"plimsoll requests 1\norigin 1700000000000000000\ndevice sda\n\n".to_vec();
+    for (at_ns, took_ns, offset, kind) in [(10_u64, 7_u64, 4096_u64, 0), (20, u64::MAX, 0, 1)] {
+        bytes.extend([at_ns, took_ns, offset].map(u64::to_le_bytes).concat());
+        bytes.extend(4096_u32.to_le_bytes());
+        bytes.extend([0, 0, kind, 0]);
+    }
+    bytes
 }
 
 /// A request as the tests say it: start, how long it took, kind, device, bytes, offset.

@@ -8,6 +8,7 @@ mod alibaba;
 mod biosnoop;
 mod blkparse;
 mod blktrace;
+mod capture;
 mod fio_iolog;
 mod fiu;
 #[cfg(test)]
@@ -15,9 +16,13 @@ mod fixtures;
 mod mqsim;
 mod msr;
 mod pairs;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+mod ring;
 mod rows;
 mod sorted;
 mod spc;
+mod spool;
 mod systor;
 mod tencent;
 pub(crate) mod text;
@@ -32,8 +37,10 @@ use plimsoll_core::units::Nanos;
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::{Carries, Detail, Order, Requests, Scope};
+pub use capture::{Capture, recorded_events};
 use rows::Row;
 pub use sorted::Sorted;
+pub use spool::Spool;
 
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +98,9 @@ struct Format {
 /// All of them; the first that recognises a file reads it, so the strict stand before the lax:
 /// magic numbers, headers, then rows by their columns.
 const FORMATS: &[Format] = &[
+    spool::FORMAT,
+    #[cfg(feature = "parquet")]
+    parquet::FORMAT,
     blktrace::FORMAT,
     vscsi::FORMAT,
     fio_iolog::FORMAT,
