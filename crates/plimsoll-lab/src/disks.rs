@@ -75,6 +75,35 @@ pub fn name_of(text: &str) -> Result<String, HostError> {
     })
 }
 
+/// The kernel's numbers (major << 20 | minor) of a disk and its partitions, under which the block
+/// layer tells of what is asked of it.
+///
+/// # Errors
+/// When it is not there, or itself a partition: what is asked of one ends on its disk.
+pub fn numbers_of(name: &str) -> Result<Vec<u32>, HostError> {
+    let folder = Path::new(DEVICES).join(name.replace('/', "!"));
+    if folder.join("partition").exists() {
+        return Err(HostError::State(format!(
+            "{name} is a partition; name the disk that it is on"
+        )));
+    }
+    let own = number_in(&folder)
+        .ok_or_else(|| HostError::State(format!("the kernel tells no number of {name}")))?;
+    let parts = fs::read_dir(&folder).into_iter().flatten().flatten();
+    let parts = parts.map(|entry| entry.path());
+    let parts = parts.filter(|path| path.join("partition").exists());
+    let mut numbers: Vec<u32> = parts.filter_map(|path| number_in(&path)).collect();
+    numbers.insert(0, own);
+    Ok(numbers)
+}
+
+fn number_in(folder: &Path) -> Option<u32> {
+    let text = fs::read_to_string(folder.join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    Some(major << 20 | minor)
+}
+
 /// The names of all whole disks.
 fn whole() -> Vec<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();

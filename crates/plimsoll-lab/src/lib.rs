@@ -19,4 +19,5 @@ pub mod lustre;
 pub mod proofs;
 pub mod raise;
 pub mod stacks;
+pub mod tracer;
 pub mod watch;

@@ -251,6 +251,10 @@ pub enum Action {
     },
     /// Remove an interface of ours (a bridge, or a pair with both its ends).
     RemoveLink(String),
+    /// Make an instance of the kernel's tracer, apart from everybody else's, by its name.
+    MakeTracing(String),
+    /// Remove an instance of the kernel's tracer of ours, with all that it was set to.
+    RemoveTracing(String),
     /// A TCP port of the loopback address must be free.
     PortFree(u16),
     /// A mount must be this: the directory lies on its own file system of this type.
@@ -312,6 +316,8 @@ impl fmt::Display for Action {
                  ip -n {namespace} address add {address} dev eth0"
             ),
             Action::RemoveLink(name) => write!(f, "ip link delete {name}"),
+            Action::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
+            Action::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
             Action::PortFree(port) => write!(f, "check that port {port} is free"),
             Action::MountIs { path, file_system } => {
                 write!(f, "check that {path} is a mounted {file_system}")
@@ -319,6 +325,9 @@ impl fmt::Display for Action {
         }
     }
 }
+
+/// Where the kernel's tracer is spoken to.
+pub const TRACING: &str = "/sys/kernel/tracing";
 
 /// One reversible step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,6 +30,8 @@ pub struct FakeState {
     pub members: BTreeSet<String>,
     /// Marks of running daemons.
     pub marks: BTreeSet<String>,
+    /// Instances of the kernel's tracer.
+    pub tracers: BTreeSet<String>,
     /// Network namespaces.
     pub namespaces: BTreeSet<String>,
     /// Interfaces of ours, each with the namespace its other end is in.
@@ -161,6 +163,10 @@ impl FakeHost {
             }
             Action::TellAccount { secret, .. } => {
                 check(state.files.contains_key(secret), "is missing", secret)?;
+            }
+            Action::MakeTracing(name) => check(state.tracers.insert(name.clone()), "exists", name)?,
+            Action::RemoveTracing(name) => {
+                state.tracers.remove(name);
             }
             Action::Await(_) | Action::PortFree(_) => {}
             Action::MountIs { path, .. } => {

@@ -15,7 +15,7 @@ use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::{
     Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, remote,
-    search, tgt, usage, watchdog,
+    search, tgt, tracing, usage, watchdog,
 };
 use crate::{facts, lustre};
 
@@ -525,6 +525,8 @@ impl Host for LocalHost {
                 address,
             } => network::join(self, id, (bridge, link), (namespace, address)),
             Action::RemoveLink(name) => network::remove_link(self, id, name),
+            Action::MakeTracing(name) => tracing::make(id, name),
+            Action::RemoveTracing(name) => tracing::remove(id, name, &*self.clock),
             Action::PortFree(port) => ports::check_free(*port),
             Action::MountIs { path, file_system } => mount_is(Path::new(path), file_system),
         }

@@ -25,6 +25,7 @@ mod remote;
 mod search;
 mod tgt;
 mod timed;
+pub(crate) mod tracing;
 mod usage;
 pub mod watchdog;
 

@@ -656,7 +656,7 @@ impl Arms {
 }
 
 /// The header of a journal of a run, or of a part of it.
-pub(super) fn run_header(id: &str) -> Header {
+pub(crate) fn run_header(id: &str) -> Header {
     Header {
         format: FormatVersion::JOURNAL,
         id: id.to_owned(),

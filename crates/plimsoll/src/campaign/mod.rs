@@ -18,7 +18,7 @@ mod scale;
 mod trial;
 pub(crate) mod words;
 
-pub(crate) use arms::{Arms, problems};
+pub(crate) use arms::{Arms, problems, run_header};
 
 use crate::failure::{Code, Failure, failed};
 use plimsoll_archive::{ArchiveError, Writer};

@@ -169,8 +169,8 @@ pub(crate) fn counted(wanted: &[String]) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// Waits; whether it was not told to stop.
-fn wait_until(due: Duration, clock: &dyn Clock, stop: &AtomicBool) -> bool {
+/// Waits until this instant of the clock; whether it was not told to stop.
+pub(super) fn wait_until(due: Duration, clock: &dyn Clock, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
             return false;

@@ -6,5 +6,7 @@
 //! killed recorder leaves what it had; memory does not grow with the length of a recording.
 
 mod counters;
+mod requests;
 
 pub(crate) use counters::{Found, INTERVAL_MIN, Sampler, Sampling, Tally, check_free};
+pub(crate) use requests::{Traced, Tracing, trace};

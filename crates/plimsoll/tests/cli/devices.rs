@@ -1,24 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Block devices as targets: nothing is destroyed without being told so.
 
-use crate::support::{Lab, program, skipped, text};
-
-/// A loop device over a file of the test, detached when the test ends.
-struct Loop(String);
-
-impl Loop {
-    /// `None` where loop devices cannot be made.
-    fn over(file: &str) -> Option<Loop> {
-        let made = program("losetup", &["--find", "--show", file])?;
-        Some(Loop(made.trim().to_owned()))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        program("losetup", &["--detach", &self.0]);
-    }
-}
+use crate::support::{Lab, Loop, program, skipped, text};
 
 #[test]
 fn a_device_is_written_only_with_consent_and_twice_named_when_it_holds_something() {
@@ -32,7 +15,7 @@ fn a_device_is_written_only_with_consent_and_twice_named_when_it_holds_something
             "no loop device can be made here",
         );
     };
-    let device = device.0.as_str();
+    let device = device.path();
     let again = format!("--destroy={device}");
     let run = |consent: &[&str], folder: &str| {
         let mut args = vec!["run", "randwrite,size=16MiB", device, "--for", "200ms"];

@@ -2,7 +2,7 @@
 //! `plimsoll record` from the outside: what it writes is judged by PCP's own programs, and kept
 //! when it is killed.
 
-use super::support::{Lab, pause, program, skipped, text};
+use super::support::{Lab, Loop, pause, program, skipped, text};
 use std::path::Path;
 use std::process::Child;
 
@@ -199,4 +199,168 @@ fn what_cannot_be_recorded_is_refused() {
             1
         );
     }
+}
+
+/// Instances of the kernel's tracer that are ours.
+fn tracers() -> Vec<String> {
+    let entries = std::fs::read_dir("/sys/kernel/tracing/instances");
+    let names = entries.into_iter().flatten().flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names
+        .filter(|name| name.starts_with("plimsoll-record-"))
+        .collect()
+}
+
+/// Waits until the recorder traces: when the file it grows is there and its instance is new.
+fn wait_for_tracer(before: &[String], part: &Path) -> String {
+    for _ in 0..600 {
+        let fresh = tracers().into_iter().find(|name| !before.contains(name));
+        if let Some(name) = fresh
+            && part.exists()
+        {
+            // The events are switched on after the file was made.
+            pause(300);
+            return name;
+        }
+        pause(50);
+    }
+    panic!("nothing was traced within 30 s");
+}
+
+/// 2,000 reads and writes of 4 KiB, of which fio tells how many were which.
+fn known_load(device: &str) -> Option<[u64; 2]> {
+    let file = format!("--filename={device}");
+    let args = [
+        "--name=known",
+        &file,
+        "--direct=1",
+        "--rw=randrw",
+        "--rwmixread=70",
+        "--bs=4k",
+        "--ioengine=libaio",
+        "--iodepth=4",
+        "--size=32m",
+        "--number_ios=2000",
+        "--output-format=json",
+    ];
+    let told: serde_json::Value = serde_json::from_str(&program("fio", &args)?).ok()?;
+    let of = |way: &str| told["jobs"][0][way]["total_ios"].as_u64();
+    Some([of("read")?, of("write")?])
+}
+
+/// A loop device that can be traced, or why there is none.
+fn traceable(lab: &Lab) -> Result<Loop, &'static str> {
+    if !Path::new("/sys/kernel/tracing/instances").exists() {
+        return Err("tracefs is not mounted, or this is not root");
+    }
+    if program("fio", &["--version"]).is_none() {
+        return Err("fio is not installed");
+    }
+    let image = lab.path("image");
+    std::fs::write(&image, vec![1; 32 << 20]).expect("a writable target directory");
+    Loop::over(image.to_str().expect("a path of text")).ok_or("no loop device can be made here")
+}
+
+#[test]
+fn every_request_of_a_known_load_is_recorded_and_fitted() {
+    let lab = Lab::new();
+    let device = match traceable(&lab) {
+        Ok(device) => device,
+        Err(why) => return skipped("record --requests", why),
+    };
+    let name = device.path().trim_start_matches("/dev/");
+    let before = tracers();
+    let args = [
+        "record",
+        "--requests",
+        "--disk",
+        device.path(),
+        "-o",
+        "made.parquet",
+        "--json",
+    ];
+    let child = lab.start(&args);
+    let instance = wait_for_tracer(&before, &lab.path("made.parquet.part"));
+    let known = known_load(device.path()).expect("fio runs");
+    signal(&child, "-TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!tracers().contains(&instance), "the instance is gone");
+    assert!(!lab.path("made.parquet.part").exists());
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["lost_events"], 0, "{told}");
+    // Whoever looks at the device when fio closes it (udev) may add some reads.
+    let (recorded, sent) = (told["requests"].as_u64().unwrap(), known[0] + known[1]);
+    assert!(
+        (sent..sent + 100).contains(&recorded),
+        "{recorded} of {sent}"
+    );
+    let fitted = lab.run(&[
+        "fit",
+        "made.parquet",
+        "--disk",
+        name,
+        "-o",
+        "model.toml",
+        "--json",
+    ]);
+    let fitted: serde_json::Value = serde_json::from_slice(&fitted.stdout).unwrap();
+    let rate = |way: &str| {
+        let name = format!("{way} operations per second");
+        let lines = fitted["fidelity"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["metric"] == *name);
+        line.expect("a line for each way")["recorded"]
+            .as_f64()
+            .unwrap()
+    };
+    let share = rate("write") / (rate("read") + rate("write"));
+    let expect = known[1] as f64 / recorded as f64;
+    assert!((share - expect).abs() < 1e-6, "{share} {expect}: {fitted}");
+}
+
+#[test]
+fn a_killed_recorder_of_requests_leaves_what_it_had_and_raze_removes_its_tracer() {
+    let lab = Lab::new();
+    let device = match traceable(&lab) {
+        Ok(device) => device,
+        Err(why) => return skipped("record --requests, killed", why),
+    };
+    let name = device.path().trim_start_matches("/dev/");
+    let before = tracers();
+    let args = [
+        "record",
+        "--requests",
+        "--disk",
+        device.path(),
+        "-o",
+        "made.parquet",
+    ];
+    let child = lab.start(&args);
+    let part = lab.path("made.parquet.part");
+    let instance = wait_for_tracer(&before, &part);
+    let known = known_load(device.path()).expect("fio runs");
+    pause(200);
+    signal(&child, "-KILL");
+    child.wait_with_output().unwrap();
+    assert!(tracers().contains(&instance), "it had no time to remove it");
+    let razed = lab.run(&["raze"]);
+    assert_eq!(razed.status.code(), Some(0), "{}", text(&razed.stderr));
+    assert!(!tracers().contains(&instance));
+    // What it had is read as it is, is in nobody's way, and becomes a table.
+    let fitted = lab.run(&["fit", "made.parquet.part", "--disk", name]);
+    assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
+    let again = lab.run(&args);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(
+        text(&again.stderr).contains("--finish"),
+        "{}",
+        text(&again.stderr)
+    );
+    let finished = lab.json(&["record", "--finish", "made.parquet.part", "--json"]);
+    let (recorded, sent) = (finished["requests"].as_u64().unwrap(), known[0] + known[1]);
+    assert!(
+        (sent..sent + 100).contains(&recorded),
+        "{recorded} of {sent}"
+    );
+    assert!(!part.exists());
 }

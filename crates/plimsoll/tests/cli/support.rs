@@ -82,6 +82,27 @@ impl Lab {
     }
 }
 
+/// A loop device over a file of the test, detached when the test ends.
+pub(crate) struct Loop(String);
+
+impl Loop {
+    /// `None` where loop devices cannot be made.
+    pub(crate) fn over(file: &str) -> Option<Loop> {
+        let made = program("losetup", &["--find", "--show", file])?;
+        Some(Loop(made.trim().to_owned()))
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        program("losetup", &["--detach", &self.0]);
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a test may wait")]
 pub(crate) fn pause(milliseconds: u64) {
     std::thread::sleep(std::time::Duration::from_millis(milliseconds));
