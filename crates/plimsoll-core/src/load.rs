@@ -31,8 +31,8 @@ pub enum LoadPlace {
     Null,
     /// Nowhere, by way of the kernel.
     Nop,
-    /// A simulated disk.
-    Sim,
+    /// A simulated device, as the command line names it.
+    Sim(String),
     /// A directory that was made for it.
     Directory {
         /// Where.

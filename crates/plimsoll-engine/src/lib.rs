@@ -56,7 +56,7 @@ pub use issues::{Issue, trace_issues};
 pub use plimsoll_nfs::{Address, AddressError};
 pub use prepare::{Place, Prepared, prepare};
 pub use run::{Outcome, RunOptions, check};
-pub use sim::{Law, SimDisk};
+pub use sim::{Law, SimDevice, SimDisk};
 pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{
     Checked, DataCheck, Fault, Finding, Ledger, VerifyOptions, VerifyReport, can_check_data,

@@ -21,7 +21,7 @@ use crate::device::{self, Claim};
 use crate::error::Error;
 use crate::layout::{self, DATA_FILE, data_file_name};
 use crate::nfs::Export;
-use crate::sim::SimDisk;
+use crate::sim::SimDevice;
 use crate::trees::{Known, Trees, Where};
 
 /// The smallest unit of direct I/O anywhere; what models are aligned to where there is no other.
@@ -69,8 +69,8 @@ pub enum Place<'a> {
     Null,
     /// Nowhere, by way of the kernel: requests that do nothing, on a ring. Real time.
     Nop,
-    /// A simulated disk. Virtual time.
-    Sim(SimDisk),
+    /// A simulated device. Virtual time.
+    Sim(SimDevice),
 }
 
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ pub(crate) enum Ground {
     Nfs(Export),
     Null,
     Nop,
-    Sim(SimDisk),
+    Sim(SimDevice),
 }
 
 #[derive(Debug, Clone)]

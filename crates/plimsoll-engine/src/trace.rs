@@ -83,7 +83,7 @@ pub fn trace_worker(
     count: usize,
 ) -> Result<Vec<TracedOp>, Error> {
     check_who(workload, who)?;
-    let ground = &Ground::Sim(disk(1));
+    let ground = &Ground::Sim(disk(1).into());
     Checks { ground, align: 1 }.workload(workload)?;
     let mut known = Known::new();
     match workload {

@@ -16,7 +16,7 @@ use plimsoll_core::workload::files::{
     FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Names, Opened, Order, Over, Sizes, Tree,
 };
 use plimsoll_core::workload::series::{Body, Phase, Series};
-use plimsoll_engine::{EngineChoice, Outcome, Place, Prepared, RunOptions, SimDisk, prepare};
+use plimsoll_engine::{EngineChoice, Outcome, Place, Prepared, RunOptions, SimDevice, prepare};
 
 static GO: AtomicBool = AtomicBool::new(false);
 
@@ -221,7 +221,7 @@ fn a_rate_of_events_is_kept_to_the_operation() {
     let set = FileSet::flat("set", 100, 0, Sizes::Constant);
     let mut files = files(set, list, Over::Rotor);
     files.events_per_s = Some(500.0);
-    let mut prepared = ready(Place::Sim(SimDisk::default()), &Workload::Files(files));
+    let mut prepared = ready(Place::Sim(SimDevice::default()), &Workload::Files(files));
     let outcome = run(&mut prepared, 10_000);
     // The first operation of each thread comes before its first limit.
     let found = outcome.stats.ops();

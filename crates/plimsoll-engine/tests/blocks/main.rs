@@ -285,7 +285,7 @@ fn workers_share_one_simulated_disk() {
     };
     // Eight in flight on four servers: 40 000 a second, whoever asks.
     let workload = blocks(vec![closed("a", 3), closed("b", 1)]);
-    let (outcome, _) = run(&mut ready(Place::Sim(disk), &workload), &second);
+    let (outcome, _) = run(&mut ready(Place::Sim(disk.into()), &workload), &second);
     assert!(outcome.stats.ops().abs_diff(40_000) <= 8);
     let each: Vec<u64> = outcome.workers.iter().map(|worker| worker.ops).collect();
     assert!(
@@ -299,7 +299,7 @@ fn workers_share_one_simulated_disk() {
         g.mix = vec![Turn::of(TurnKind::Write, 4096)];
     });
     let workload = blocks(vec![open, group("closed", |g| g.work = Work::Time)]);
-    let (outcome, _) = run(&mut ready(Place::Sim(disk), &workload), &second);
+    let (outcome, _) = run(&mut ready(Place::Sim(disk.into()), &workload), &second);
     assert_eq!(ops(&outcome, Kind::Write), 1_000);
     assert!(ops(&outcome, Kind::Read).abs_diff(10_000) < 3);
     let response = outcome.stats.0[&Kind::Write].response.mean_ns();

@@ -159,7 +159,7 @@ fn the_stonewall_counts_the_work_until_the_first_is_done() {
         ..phase("walled", both())
     };
     let workload = series(vec![walled, phase("free", both())]);
-    let mut prepared = ready(Place::Sim(disk), &workload);
+    let mut prepared = ready(Place::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     let outcome = run.unwrap();
     let counted = |phase: &PhaseResult| phase.workers.iter().map(|w| w.ops).collect::<Vec<_>>();
@@ -216,7 +216,7 @@ fn a_limit_ends_a_phase_and_not_the_series() {
     };
     let disk = SimDisk::default();
     let workload = series(vec![limited, phase("pass", vec![group("data", |_| {})])]);
-    let mut prepared = ready(Place::Sim(disk), &workload);
+    let mut prepared = ready(Place::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     let outcome = run.unwrap();
     let wall = outcome.phases[0].wall;
@@ -237,7 +237,7 @@ fn a_stop_keeps_the_phases_that_were_measured() {
     for (stop_at, expect) in [(0, 1), (1, 1), (2, 1), (3, 2)] {
         let stop = AtomicBool::new(false);
         let mut told = 0;
-        let mut prepared = ready(Place::Sim(disk), &workload);
+        let mut prepared = ready(Place::Sim(disk.into()), &workload);
         let run = prepared.run(&RunOptions::default(), &stop, &mut |_| {
             stop.store(told >= stop_at, Ordering::Relaxed);
             told += 1;
@@ -246,7 +246,7 @@ fn a_stop_keeps_the_phases_that_were_measured() {
         assert!(outcome.interrupted, "{stop_at}");
         assert_eq!(outcome.phases.len(), expect, "{stop_at}");
     }
-    let mut prepared = ready(Place::Sim(disk), &workload);
+    let mut prepared = ready(Place::Sim(disk.into()), &workload);
     let run = prepared.run(&RunOptions::default(), &AtomicBool::new(true), &mut |_| {});
     assert!(
         run.unwrap_err()

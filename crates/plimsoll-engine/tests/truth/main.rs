@@ -19,9 +19,9 @@ use plimsoll_core::workload::files::FileOp;
 use plimsoll_engine::clock::SimClock;
 use plimsoll_engine::drive::{Limits, drive};
 use plimsoll_engine::recorder::Recorder;
-use plimsoll_engine::sim::Sim;
+use plimsoll_engine::sim::{Servers, Sim};
 use plimsoll_engine::source::OpenLoop;
-use plimsoll_engine::{EngineChoice, Outcome, Place, RunOptions, SimDisk, prepare};
+use plimsoll_engine::{EngineChoice, Outcome, Place, RunOptions, SimDevice, SimDisk, prepare};
 
 const MS: u64 = 1_000_000;
 
@@ -38,7 +38,7 @@ fn play(
     let excerpt = Excerpt::cells(cells.to_vec());
     let mut source = OpenLoop::new(Played::Drawn(Box::new(arrivals)), &excerpt, end);
     let clock = SimClock::new();
-    let mut engine = Sim::new(slots, 1, clock.clone(), law);
+    let mut engine = Sim::new("law".into(), slots, clock.clone(), Servers::new(1, law));
     let mut recorder = Recorder::new(warmup, ());
     let stop = AtomicBool::new(false);
     let limits = Limits::simulated(end);
@@ -59,7 +59,15 @@ fn play(
 fn run(workload: &Workload, disk: SimDisk, options: &RunOptions) -> (Outcome, Vec<Interval>) {
     let stop = AtomicBool::new(false);
     let choice = EngineChoice::Auto;
-    let mut prepared = prepare(Place::Sim(disk), workload, None, Seed(1), choice, &stop).unwrap();
+    let mut prepared = prepare(
+        Place::Sim(disk.into()),
+        workload,
+        None,
+        Seed(1),
+        choice,
+        &stop,
+    )
+    .unwrap();
     let mut intervals = Vec::new();
     let outcome = prepared
         .run(options, &stop, &mut |interval| intervals.push(interval))
@@ -284,7 +292,7 @@ fn the_generator_says_what_it_took() {
     let closed = random("closed", 1.0, |group| group.depth = 8);
     let open = Workload::Model(Box::new(model(vec![cell(1, 2_000, 0)])));
     for (workload, paces) in [(closed, false), (open, true)] {
-        for place in [Place::Null, Place::Sim(SimDisk::default())] {
+        for place in [Place::Null, Place::Sim(SimDevice::default())] {
             let choice = EngineChoice::Auto;
             let mut prepared = prepare(place, &workload, None, Seed(1), choice, &stop).unwrap();
             let options = RunOptions {

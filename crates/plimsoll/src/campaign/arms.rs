@@ -22,7 +22,7 @@ use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::{Place, SimDisk};
+use plimsoll_engine::Place;
 use plimsoll_lab::host::{Hosts as _, LocalHost, Nodes, Owner};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
 use plimsoll_lab::raise::{Razed, Standing, raise, raze};
@@ -70,7 +70,7 @@ impl Target {
         match (&self.spec, &self.directory) {
             (TargetSpec::Null, _) => Place::Null,
             (TargetSpec::Nop, _) => Place::Nop,
-            (TargetSpec::Sim, _) => Place::Sim(SimDisk::default()),
+            (TargetSpec::Sim(device), _) => Place::Sim(*device),
             (TargetSpec::Device(path), _) => self.device(path),
             (TargetSpec::File(path), _) => Place::File {
                 path,
@@ -107,7 +107,7 @@ impl Target {
     fn is_real(&self) -> bool {
         !matches!(
             self.spec,
-            TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim
+            TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_)
         )
     }
 
@@ -319,7 +319,7 @@ impl Arms {
         let needed = units::size(data_bytes(asked) as f64);
         for (place, target) in self.targets.iter().enumerate() {
             match &target.spec {
-                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
+                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_) => continue,
                 TargetSpec::Device(_) => {
                     lines.push(format!("overwrite the first {needed} of {}", target.given));
                     continue;
@@ -390,7 +390,7 @@ impl Arms {
                     self.targets[place].description = remote::DESCRIPTION.into();
                     continue;
                 }
-                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim => continue,
+                TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_) => continue,
                 TargetSpec::Device(path) => {
                     self.find_device(place, &path)?;
                     continue;
@@ -733,10 +733,14 @@ pub(crate) fn problems(razed: &Razed) -> Vec<String> {
 }
 
 fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<String>) -> Target {
+    let device;
     let description = match spec {
         TargetSpec::Null => "nothing: operations end at once",
         TargetSpec::Nop => "nothing: requests end at once in the kernel",
-        TargetSpec::Sim => "a simulated disk in virtual time",
+        TargetSpec::Sim(sim) => {
+            device = sim.to_string();
+            &device
+        }
         _ => "",
     };
     Target {

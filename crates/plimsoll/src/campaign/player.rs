@@ -9,7 +9,7 @@ use plimsoll_core::comparison::Policy;
 use plimsoll_core::load::{LoadPlace, PlayTask, Played, Task, Told};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
-use plimsoll_engine::{Address, DataCheck, EngineChoice, Place, SimDisk};
+use plimsoll_engine::{Address, DataCheck, EngineChoice, Place, SimDevice};
 use plimsoll_lab::facts;
 use plimsoll_lab::host::agent::{Player, Turn};
 use std::path::Path;
@@ -103,7 +103,10 @@ fn at<T>(
     match place {
         LoadPlace::Null => work(Place::Null, &[]),
         LoadPlace::Nop => work(Place::Nop, &[]),
-        LoadPlace::Sim => work(Place::Sim(SimDisk::default()), &[]),
+        LoadPlace::Sim(device) => {
+            let device: SimDevice = device.parse().map_err(Failure::usage)?;
+            work(Place::Sim(device), &[])
+        }
         LoadPlace::Directory {
             path,
             direct_align_bytes,

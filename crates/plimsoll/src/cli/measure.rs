@@ -253,7 +253,10 @@ pub(super) fn check_data(results: &Results) -> Result<(), Failure> {
 /// What is to be verified must be stamped, and kept somewhere.
 fn check_verifiable(targets: &[TargetSpec], asked: &[Asked]) -> Result<(), Failure> {
     let keeps_nothing = |target: &TargetSpec| {
-        matches!(target, TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim)
+        matches!(
+            target,
+            TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_)
+        )
     };
     if targets.iter().any(keeps_nothing) {
         return Err(Failure::usage(

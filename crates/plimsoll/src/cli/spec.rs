@@ -7,6 +7,7 @@ use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::Packed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
+use plimsoll_engine::SimDevice;
 use plimsoll_lab::attach;
 use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, remedy_of};
 use plimsoll_lab::stacks::{self, Choice};
@@ -261,13 +262,14 @@ pub(crate) enum TargetSpec {
     Null,
     /// Nothing, by way of the kernel's rings: measures plimsoll with its system calls.
     Nop,
-    /// A simulated disk in virtual time.
-    Sim,
+    /// A simulated device in virtual time.
+    Sim(SimDevice),
 }
 
 impl TargetSpec {
     /// Reads a directory, a file that does not exist yet, a block device, the address of an NFS
-    /// export or of a disk that somebody else serves, the name of a stack, `null` or `sim`.
+    /// export or of a disk that somebody else serves, the name of a stack, `null` or a
+    /// simulated device.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         if let Some(spec) = TargetSpec::by_word(text)? {
             return Ok(spec);
@@ -297,7 +299,9 @@ impl TargetSpec {
             "null" => TargetSpec::Null,
             // Not in the help: only a measurement of the program itself wants it.
             "nop" => TargetSpec::Nop,
-            "sim" => TargetSpec::Sim,
+            sim if SimDevice::is_meant(sim) => {
+                TargetSpec::Sim(sim.parse().map_err(Failure::usage)?)
+            }
             address if Address::is_meant(address) => {
                 TargetSpec::Nfs(address.parse().map_err(Failure::usage)?)
             }

@@ -48,6 +48,12 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
     std::fs::write(lab.path("bad.toml"), "format = \"1.0\"\nworkload = 3\n").unwrap();
     refuses(
         &lab,
+        &["run", "varmail", "sim(flahs)"],
+        2,
+        &["flahs", "did you mean 'flash'", "throttle"],
+    );
+    refuses(
+        &lab,
         &["run", "bad.toml", &target],
         2,
         &["bad.toml", "line 2"],

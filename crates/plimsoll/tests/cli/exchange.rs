@@ -198,6 +198,15 @@ fn recorded_requests_become_a_model_that_plays_them() {
         500,
         "{log}"
     );
+    // On a device whose law is known: a page is read in 60 µs and 4 KiB come at 400 MiB/s.
+    let device = "sim(flash,spread=0,write=60us)";
+    let known = lab.json(&[
+        "run", "web.toml", device, "--whole", "--json", "-o", "known",
+    ]);
+    let mean = &known["trials"][0]["value"];
+    let expect = 60_000.0 + 8_192.0 / (400.0 * 1_048_576.0) * 1e9;
+    let off = mean.as_f64().unwrap() / expect - 1.0;
+    assert!(off.abs() < 0.02, "{mean} for {expect}: {off}");
     // The model without its requests, and with those of another.
     let error = |args: &[&str]| text(&lab.run(args).stderr);
     let play = ["run", "web.toml", "null", "-o", "again"];

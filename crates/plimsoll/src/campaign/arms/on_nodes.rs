@@ -143,7 +143,7 @@ impl Arms {
                     add_export(plan, node, &address.to_string(), own)
                 }
                 TargetSpec::Nop => LoadPlace::Nop,
-                TargetSpec::Sim => LoadPlace::Sim,
+                TargetSpec::Sim(_) => LoadPlace::Sim(target.given.clone()),
                 _ => LoadPlace::Null,
             };
             target.places.push(made);
