@@ -35,6 +35,7 @@ pub use fidelity::fidelity;
 pub use fit::{FitOptions, Fitted, check_play, fit};
 pub use input::Input;
 pub use recorded::{Device, Survey, check_packed, fit_requests, survey};
+pub use recorded::{Device, Survey, count_requests, fit_requests, survey};
 pub use recording::{About, Carries, Counters, Detail, Order, Recording, Requests, Scope, open};
 pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
 pub use verify::{Part, Rate, Reference, Steady, Submitted, verify_requests};

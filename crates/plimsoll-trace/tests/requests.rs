@@ -11,7 +11,6 @@
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use plimsoll_core::model::Gaps;
 use plimsoll_core::op::Kind;
 use plimsoll_trace::Requests;
 use plimsoll_trace::requests::{self, Request, Sorted};
@@ -83,8 +82,7 @@ fn fitted(file: &str) -> Option<(plimsoll_trace::Fitted, f64)> {
     let device = devices.max_by_key(|device| device.requests).unwrap();
     let part = device.requests as f64 / all as f64;
     let mut reader = Sorted::new(requests::open(&path).unwrap());
-    let gaps = Gaps::Classes;
-    let fitted = plimsoll_trace::fit_requests(&mut reader, &survey, &device.name, "m", gaps);
+    let fitted = plimsoll_trace::fit_requests(&mut reader, &survey, &device.name, "m", None);
     Some((fitted.unwrap(), part))
 }
 

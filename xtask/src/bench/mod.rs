@@ -6,6 +6,7 @@
 //! on the machine falls on all of them; what is judged is the median of the ratios within rounds.
 //! Absolute figures are those of the machine and of its other load that day.
 
+mod fidelity;
 mod files;
 mod ingest;
 mod long;
@@ -33,6 +34,8 @@ const HELP: &str = "cargo xtask bench NAME [OPTION VALUE]...
   issue     how late requests are issued at 100,000/s, and what pacing costs
   files     files laid out per second, against a bare loop and bonnie++
   ingest    PCP archives (--archive) read, against pmlogsummary
+  fidelity  packed requests (--trace) against the recorded ones on simulated flash
+  decisions how models of counters alone rank simulated devices (--trace)
   long      whether memory and processor time stay flat (--minutes)
 options
   --dir DIR         where files are made (target/bench)
@@ -41,6 +44,7 @@ options
   --minutes M       length of the long run (10)
   --count N         files of the files bench; may be repeated (10000, 1000000)
   --archive BASE    archive of the ingest bench; may be repeated, for one that is packed, too
+  --trace FILE      recorded requests; may be repeated
   --plimsoll FILE   the program (built for release when absent)
   --t-io-uring FILE t/io_uring (target/fio/t/io_uring; scripts/setup.sh bench builds it)
   --out DIR         where the result goes (bench)";
@@ -54,6 +58,7 @@ pub(crate) struct Options {
     minutes: u32,
     counts: Vec<u32>,
     archives: Vec<String>,
+    traces: Vec<String>,
     plimsoll: Option<PathBuf>,
     t_io_uring: PathBuf,
     out: PathBuf,
@@ -69,6 +74,7 @@ impl Options {
             minutes: 10,
             counts: Vec::new(),
             archives: Vec::new(),
+            traces: Vec::new(),
             plimsoll: None,
             t_io_uring: target().join("fio/t/io_uring"),
             out: root.join("bench"),
@@ -90,6 +96,7 @@ impl Options {
                 "--minutes" => options.minutes = number()?,
                 "--count" => options.counts.push(number()?),
                 "--archive" => options.archives.push(value.into()),
+                "--trace" => options.traces.push(value.into()),
                 "--plimsoll" => options.plimsoll = Some(value.into()),
                 "--t-io-uring" => options.t_io_uring = value.into(),
                 "--out" => options.out = value.into(),
@@ -142,6 +149,8 @@ fn carry_out(name: &str, rest: &[String]) -> Result<bool, Fault> {
         "issue" => pacing::issue,
         "files" => files::files,
         "ingest" => ingest::ingest,
+        "fidelity" => fidelity::fidelity,
+        "decisions" => fidelity::decisions,
         "long" => long::long,
         _ => return Err(format!("find the bench '{name}'\n{HELP}")),
     };

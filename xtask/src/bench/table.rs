@@ -55,6 +55,8 @@ impl fmt::Display for Sample {
 pub(crate) enum Gate {
     AtMost(f64),
     AtLeast(f64),
+    /// Not further from 0 than this.
+    Within(f64),
     /// For comparison only.
     None,
 }
@@ -119,6 +121,7 @@ impl Row {
         match (self.median(), self.gate) {
             (Some(median), Gate::AtMost(limit)) => median <= limit,
             (Some(median), Gate::AtLeast(limit)) => median >= limit,
+            (Some(median), Gate::Within(limit)) => median.abs() <= limit,
             (_, Gate::None) => true,
             (None, _) => false,
         }
@@ -143,6 +146,7 @@ impl Row {
         match self.gate {
             Gate::AtMost(limit) => format!("<= {} {word}", number(limit)),
             Gate::AtLeast(limit) => format!(">= {} {word}", number(limit)),
+            Gate::Within(limit) => format!("±{} {word}", number(limit)),
             Gate::None => String::new(),
         }
     }
@@ -189,6 +193,7 @@ pub(crate) fn save(folder: &Path, name: &str, rows: &[Row]) -> Result<PathBuf, F
     let gate = |row: &Row| match row.gate {
         Gate::AtMost(limit) => json!({ "at_most": limit }),
         Gate::AtLeast(limit) => json!({ "at_least": limit }),
+        Gate::Within(limit) => json!({ "within": limit }),
         Gate::None => json!(null),
     };
     let row = |row: &Row| {
@@ -227,6 +232,8 @@ mod tests {
             assert_eq!((row.median(), row.passed()), (median, passed), "{values:?}");
         }
         assert!(!Row::new("x", vec![1.0], Gate::AtLeast(1.1)).passed());
+        assert!(Row::new("x", vec![-1.0], Gate::Within(1.1)).passed());
+        assert!(!Row::new("x", vec![-1.0], Gate::Within(0.9)).passed());
         assert!(Row::absent("x", "not found").passed());
     }
 

@@ -38,6 +38,21 @@ pub struct Device {
     pub bytes: u64,
 }
 
+/// Most requests whose times are kept finely when nobody asks for anything: a quarter of a byte more
+/// for each does not count where there are few, and the tail of few is made by single ones.
+const FINE_MAX: u64 = 1 << 16;
+
+impl Device {
+    /// How the times between its requests are kept when nobody asks for anything.
+    #[must_use]
+    pub fn gaps(&self) -> Gaps {
+        match self.requests {
+            0..=FINE_MAX => Gaps::Fine,
+            _ => Gaps::Classes,
+        }
+    }
+}
+
 /// What a recording of requests holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
@@ -45,6 +60,17 @@ pub struct Survey {
     pub devices: Vec<Device>,
     /// From the first start to the last, and to the last end where ends are told.
     pub length: Nanos,
+}
+
+impl Survey {
+    fn place_of(&self, disk: &str, about: &About) -> Result<usize, TraceError> {
+        let place = self.devices.iter().position(|device| device.name == disk);
+        place.ok_or_else(|| TraceError::NoDisk {
+            disk: disk.into(),
+            recording: about.name.clone(),
+            disks: self.devices.iter().map(|d| d.name.clone()).collect(),
+        })
+    }
 }
 
 /// Reads a recording of requests to its end and says what is in it.
@@ -139,10 +165,34 @@ pub(crate) fn device_of(
             })
         }
     }
+/// What counters would have told of the requests of one device: their sums in intervals of this length
+/// (at least a nanosecond), and nothing else. `requests` is read from its start; `survey` is what an
+/// earlier reading of it found.
+///
+/// # Errors
+/// When the device is not in the recording, it cannot be read, or does not tell requests by
+/// direction, size and start.
+pub fn count_requests(
+    requests: &mut dyn Requests,
+    survey: &Survey,
+    disk: &str,
+    interval: Nanos,
+) -> Result<Box<dyn Counters>, TraceError> {
+    let about = requests.about().clone();
+    check(&about)?;
+    let place = survey.place_of(disk, &about)?;
+    let mut counted = Counted::new(&about, disk, interval);
+    each(requests, |request| {
+        if usize::from(request.target) == place {
+            counted.add(&request.traced(), None);
+        }
+    })?;
+    counted.finish(survey.length, requests);
+    Ok(Box::new(counted))
 }
 
 /// Fits a model to the requests of one device. `requests` is read from its start; `survey` is what
-/// an earlier reading of it found.
+/// an earlier reading of it found. Without `gaps` they are kept as [`Device::gaps`] says.
 ///
 /// # Errors
 /// When the device is not in the recording, it cannot be read, does not tell what a play needs, or
@@ -152,16 +202,17 @@ pub fn fit_requests(
     survey: &Survey,
     disk: &str,
     name: &str,
-    gaps: Gaps,
+    gaps: Option<Gaps>,
 ) -> Result<Fitted, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
     let place = device_of(survey, &about, Some(disk))?;
+    let place = survey.place_of(disk, &about)?;
     let device = &survey.devices[place];
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut counted = Counted::new(&about, disk, interval);
     let mut recorded = Measures::new(device, survey.length);
-    let mut packer = Packer::new(gaps);
+    let mut packer = Packer::new(gaps.unwrap_or(device.gaps()));
     let mut last = Nanos(0);
     let mut late = 0u64;
     each(requests, |request| {
@@ -172,9 +223,7 @@ pub fn fit_requests(
         last = last.max(request.at);
         let traced = Traced {
             at: last,
-            kind: request.kind,
-            offset: request.offset,
-            bytes: request.bytes,
+            ..request.traced()
         };
         counted.add(&traced, request.took);
         recorded.add(&traced);

@@ -33,6 +33,7 @@ use std::path::Path;
 
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
 
 use crate::error::TraceError;
 use crate::input::Input;
@@ -57,6 +58,19 @@ pub struct Request {
     pub bytes: u32,
     /// The first byte on the device.
     pub offset: u64,
+}
+
+impl Request {
+    /// The request as a play asks for it.
+    #[must_use]
+    pub fn traced(&self) -> Traced {
+        Traced {
+            at: self.at,
+            kind: self.kind,
+            offset: self.offset,
+            bytes: self.bytes,
+        }
+    }
 }
 
 /// Most devices of one recording.

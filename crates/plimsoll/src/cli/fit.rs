@@ -114,11 +114,7 @@ fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Fail
             return Err(no_disk(&args.recording.display().to_string(), &devices));
         }
     };
-    let gaps = if args.exact {
-        Gaps::Exact
-    } else {
-        Gaps::Classes
-    };
+    let gaps = args.exact.then_some(Gaps::Exact);
     let again = plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))?;
     let Recording::Requests(requests) = again else {
         let text = format!("read {} again: it has changed", args.recording.display());
@@ -235,6 +231,7 @@ fn packed_requests(text: &mut String, packed: &Packed) {
     let per_request = packed.packed_bytes() as f64 / packed.requests().max(1) as f64;
     let gaps = match packed.gaps() {
         Gaps::Classes => "times between them to a tenth of a power of ten",
+        Gaps::Fine => "times between them to a fortieth of a power of ten",
         Gaps::Exact => "times between them exactly",
     };
     let _ = writeln!(

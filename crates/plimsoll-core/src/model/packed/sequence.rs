@@ -161,7 +161,7 @@ fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     gaps: Gaps,
-    class_gaps: Vec<Nanos>,
+    step_gaps: Vec<Nanos>,
     /// Class of the last gap in steps of 16.
     last_gap: usize,
     last_place: Place,
@@ -185,7 +185,7 @@ impl Sequence {
     pub(super) fn new(gaps: Gaps) -> Sequence {
         Sequence {
             gaps,
-            class_gaps: class_gaps(),
+            step_gaps: step_gaps(gaps),
             last_gap: 0,
             last_place: Place::Far,
             ends: Latest([NOWHERE; RECENT]),
@@ -222,13 +222,19 @@ impl Sequence {
     }
 
     fn code_gap(&mut self, coder: &mut impl Coder, place: Place, gap: Nanos) -> Nanos {
-        if self.gaps == Gaps::Exact {
+        let Some(bits) = step_bits(self.gaps) else {
             return Nanos(code_number(coder, table::EXACT_GAP, gap.0));
-        }
+        };
         let table = table::GAP + 6 * self.last_gap + place.situation();
-        let class = coder.symbol(table, gap_class(gap));
+        let (class, step) = gap_class(gap, bits);
+        let class = coder.symbol(table, class);
         self.last_gap = usize::from(class / 16);
-        self.class_gaps[usize::from(class)]
+        let Some(class) = class.checked_sub(1) else {
+            return Nanos(0);
+        };
+        // Where in its class a gap lies is as good as random, so it stands as it is.
+        let step = coder.plain(bits, step);
+        self.step_gaps[(usize::from(class) << bits) + to_usize(step)]
     }
 
     fn code_place(&mut self, coder: &mut impl Coder, offset: u64) -> Place {
@@ -345,18 +351,33 @@ fn slot(start: u64) -> usize {
 /// Classes for each power of ten.
 const CLASSES_PER_DECADE: f64 = 10.0;
 
-/// 0 for no time at all, 1 for a nanosecond, 10 more for each power of ten.
-fn gap_class(gap: Nanos) -> u8 {
+/// 0 for no time at all, 1 for a nanosecond, 10 more for each power of ten; and the step within the
+/// class, of as many as these bits tell.
+fn gap_class(gap: Nanos, bits: u32) -> (u8, u64) {
     if gap.0 == 0 {
-        return 0;
+        return (0, 0);
     }
-    let class = 1.0 + CLASSES_PER_DECADE * (gap.0 as f64).log10();
-    small(to_usize(round_u64(class)))
+    let steps = CLASSES_PER_DECADE * f64::from(1u32 << bits);
+    let step = round_u64(steps * (gap.0 as f64).log10());
+    (
+        small(to_usize(1 + (step >> bits))),
+        step & ((1 << bits) - 1),
+    )
 }
 
-/// The gap of each class.
-fn class_gaps() -> Vec<Nanos> {
-    let gap = |step| Nanos(round_u64(10f64.powf(f64::from(step) / CLASSES_PER_DECADE)));
-    let gaps = (0..u32::from(u8::MAX)).map(gap);
-    std::iter::once(Nanos(0)).chain(gaps).collect()
+/// Bits that tell a gap's step within its class; `None` where gaps are kept exactly.
+fn step_bits(gaps: Gaps) -> Option<u32> {
+    match gaps {
+        Gaps::Classes => Some(0),
+        Gaps::Fine => Some(2),
+        Gaps::Exact => None,
+    }
+}
+
+/// The gap of each step of each class.
+fn step_gaps(gaps: Gaps) -> Vec<Nanos> {
+    let bits = step_bits(gaps).unwrap_or(0);
+    let steps = CLASSES_PER_DECADE * f64::from(1u32 << bits);
+    let gap = |step| Nanos(round_u64(10f64.powf(f64::from(step) / steps)));
+    (0..u32::from(u8::MAX) << bits).map(gap).collect()
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recordings, their models, and what simulated devices make of both.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::model::{Gaps, Model, Space};
+use plimsoll_core::num::{ratio, round_u64, to_usize};
+use plimsoll_core::op::Request;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::SimDevice;
+use plimsoll_engine::sim::Device as _;
+use plimsoll_trace::requests::{self, Sorted};
+use plimsoll_trace::{Survey, TraceError};
+
+/// Alignment of what is played: a sector.
+const ALIGN: u32 = 512;
+
+/// A recording of requests and its busiest device.
+#[derive(Debug, Clone)]
+pub(crate) struct Trace {
+    path: PathBuf,
+    /// Its file, without what its name ends in.
+    pub(crate) name: String,
+    pub(crate) survey: Survey,
+    /// The busiest device.
+    pub(crate) disk: String,
+}
+
+impl Trace {
+    pub(crate) fn open(path: &Path) -> Result<Trace, TraceError> {
+        let survey = plimsoll_trace::survey(&mut *requests::open(path)?)?;
+        let busiest = survey.devices.iter().max_by_key(|device| device.requests);
+        let stem = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(Trace {
+            path: path.into(),
+            name: stem.split('.').next().unwrap_or_default().into(),
+            disk: busiest
+                .map(|device| device.name.clone())
+                .unwrap_or_default(),
+            survey,
+        })
+    }
+
+    /// The model of the recorded requests; `Gaps::Exact` keeps them as they are.
+    pub(crate) fn requests(&self, gaps: Option<Gaps>) -> Result<Model, TraceError> {
+        let mut reader = Sorted::new(requests::open(&self.path)?);
+        let (survey, disk) = (&self.survey, &self.disk);
+        let fitted = plimsoll_trace::fit_requests(&mut reader, survey, disk, &self.name, gaps);
+        Ok(fitted?.model)
+    }
+
+    /// What is fitted, blind and by default, to the counters that would have been recorded.
+    pub(crate) fn counters(&self, interval: Nanos) -> Result<Model, TraceError> {
+        let mut reader = Sorted::new(requests::open(&self.path)?);
+        let (survey, disk) = (&self.survey, &self.disk);
+        let counters = plimsoll_trace::count_requests(&mut reader, survey, disk, interval)?;
+        let fitted = plimsoll_trace::fit(
+            &*counters,
+            &plimsoll_trace::FitOptions {
+                disk: disk.clone(),
+                window: counters.times().span(),
+                name: self.name.clone(),
+                working_set_bytes: 1 << 30,
+            },
+        );
+        Ok(fitted?.model)
+    }
+}
+
+/// Response times of a play, in order of size.
+#[derive(Debug, Clone)]
+pub(crate) struct Responses(Vec<u64>);
+
+impl Responses {
+    /// Plays the whole of a model, open loop, with no limit to what is in flight.
+    pub(crate) fn of(model: &Model, scale: f64, device: &SimDevice, seed: Seed) -> Responses {
+        let mut device = device.device(seed);
+        let played = model.play(&model.whole(scale), &Space::AsRecorded, ALIGN, seed);
+        let response = |request: Request| {
+            let end = device.serve(request.intended_at, &request);
+            end.since(request.intended_at).0
+        };
+        let mut all: Vec<u64> = played.map(response).collect();
+        all.sort_unstable();
+        Responses(all)
+    }
+
+    /// The mean, ns; 0 when nothing was played.
+    pub(crate) fn mean(&self) -> f64 {
+        let sum: f64 = self.0.iter().map(|ns| *ns as f64).sum();
+        ratio(sum, self.0.len() as f64)
+    }
+
+    /// The quantile `q` in 0..=1, ns.
+    pub(crate) fn quantile(&self, q: f64) -> f64 {
+        let last = self.0.len().saturating_sub(1);
+        let at = to_usize(round_u64(q * last as f64));
+        self.0.get(at).map_or(0.0, |ns| *ns as f64)
+    }
+}

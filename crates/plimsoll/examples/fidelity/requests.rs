@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packed requests against the recording, on simulated flash.
+
+use plimsoll_core::model::Gaps;
+use plimsoll_core::rng::Seed;
+use plimsoll_engine::SimDevice;
+use plimsoll_trace::TraceError;
+
+use super::Row;
+use super::play::{Responses, Trace};
+
+/// Flash as it is by default, and with erases that make a tail.
+pub(crate) const DEVICES: [&str; 2] = ["sim(flash)", "sim(flash,erase_every=4M)"];
+/// How many times as fast as recorded.
+pub(crate) const FACTORS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+pub(crate) const SEEDS: u64 = 7;
+/// What is held against each other, with the share by which it may be off.
+pub(crate) const FIGURES: [(&str, Figure, f64); 3] = [
+    ("mean", Responses::mean, 0.02),
+    ("p50", |responses| responses.quantile(0.5), 0.02),
+    ("p99", |responses| responses.quantile(0.99), 0.05),
+];
+
+pub(crate) type Figure = fn(&Responses) -> f64;
+
+/// The figures of one device at one factor.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) device: &'static str,
+    pub(crate) factor: f64,
+    pub(crate) figure: &'static str,
+    pub(crate) gate: f64,
+    /// In the recording, by seed, ns.
+    pub(crate) recorded: Vec<f64>,
+    /// By how much the model is off, by seed, as a share.
+    pub(crate) off: Vec<f64>,
+}
+
+/// The middle one.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl Held {
+    /// By how much the model is off, of all seeds.
+    pub(crate) fn median(&self) -> f64 {
+        median(&self.off)
+    }
+
+    /// How far apart the recording itself is, played with two seeds.
+    pub(crate) fn noise(&self) -> f64 {
+        let pairs = self.recorded.windows(2);
+        pairs.fold(0.0, |worst, two| (two[1] / two[0] - 1.0).abs().max(worst))
+    }
+}
+
+/// Plays both on every device.
+pub(crate) fn held(trace: &Trace) -> Result<Vec<Held>, TraceError> {
+    let recorded = trace.requests(Some(Gaps::Exact))?;
+    let packed = trace.requests(None)?;
+    let mut all = Vec::new();
+    for name in DEVICES {
+        let device: SimDevice = name.parse().expect("it is written above");
+        for factor in FACTORS {
+            let play = |model, seed| Responses::of(model, factor, &device, Seed(seed));
+            let both: Vec<(Responses, Responses)> = (1..=SEEDS)
+                .map(|seed| (play(&recorded, seed), play(&packed, seed)))
+                .collect();
+            all.extend(FIGURES.map(|(figure, of, gate)| Held {
+                device: name,
+                factor,
+                figure,
+                gate,
+                recorded: both.iter().map(|(recorded, _)| of(recorded)).collect(),
+                off: both.iter().map(|(r, p)| of(p) / of(r) - 1.0).collect(),
+            }));
+        }
+    }
+    Ok(all)
+}
+
+/// Prints the tables, and gives the rows that are kept.
+pub(crate) fn rows(traces: &[Trace]) -> Result<Vec<Row>, TraceError> {
+    let mut rows = Vec::new();
+    for trace in traces {
+        eprintln!(
+            "\n{}\n\n| device | times as fast | figure | recorded, µs | off, % (range) | seeds apart, % |",
+            trace.name
+        );
+        eprintln!("| --- | --- | --- | --- | --- | --- |");
+        rows.extend(held(trace)?.iter().map(|held| row(trace, held)));
+    }
+    Ok(rows)
+}
+
+fn row(trace: &Trace, held: &Held) -> Row {
+    let percent: Vec<f64> = held.off.iter().map(|off| off * 100.0).collect();
+    let low = percent.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = percent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (device, factor, figure) = (held.device, held.factor, held.figure);
+    eprintln!(
+        "| `{device}` | {factor} | {figure} | {:.1} | {:+.2} ({low:+.2} to {high:+.2}) | {:.2} |",
+        median(&held.recorded) / 1e3,
+        held.median() * 100.0,
+        held.noise() * 100.0
+    );
+    Row {
+        what: format!("{} on {device} ×{factor}: {figure} off, %", trace.name),
+        values: percent,
+        within: Some(held.gate * 100.0),
+        at_least: None,
+    }
+}
