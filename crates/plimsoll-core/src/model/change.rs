@@ -102,7 +102,7 @@ impl Model {
                 Box::new(packer.finish(length))
             });
         let (rate, stretch) = self.factors(change);
-        let envelope = Envelope::new(times(kept.cells, rate, stretch))?;
+        let envelope = Envelope::new(times(&kept.cells, rate, stretch))?;
         let per_s = rate / stretch;
         let mut model = Model {
             envelope,
@@ -265,7 +265,7 @@ fn slowed(at: Nanos, factor: f64) -> Nanos {
 }
 
 /// Every interval with its load and its length multiplied.
-fn times(cells: Vec<Cell>, rate: f64, stretch: f64) -> Vec<Cell> {
+fn times(cells: &[Cell], rate: f64, stretch: f64) -> Vec<Cell> {
     let mut carries = Default::default();
     let longer = |cell: Cell| Cell {
         length: slowed(cell.length, stretch).max(Nanos(1)),

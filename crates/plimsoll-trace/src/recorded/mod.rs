@@ -62,17 +62,6 @@ pub struct Survey {
     pub length: Nanos,
 }
 
-impl Survey {
-    fn place_of(&self, disk: &str, about: &About) -> Result<usize, TraceError> {
-        let place = self.devices.iter().position(|device| device.name == disk);
-        place.ok_or_else(|| TraceError::NoDisk {
-            disk: disk.into(),
-            recording: about.name.clone(),
-            disks: self.devices.iter().map(|d| d.name.clone()).collect(),
-        })
-    }
-}
-
 /// Reads a recording of requests to its end and says what is in it.
 ///
 /// # Errors
@@ -165,6 +154,8 @@ pub(crate) fn device_of(
             })
         }
     }
+}
+
 /// What counters would have told of the requests of one device: their sums in intervals of this length
 /// (at least a nanosecond), and nothing else. `requests` is read from its start; `survey` is what an
 /// earlier reading of it found.
@@ -180,7 +171,7 @@ pub fn count_requests(
 ) -> Result<Box<dyn Counters>, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
-    let place = survey.place_of(disk, &about)?;
+    let place = device_of(survey, &about, Some(disk))?;
     let mut counted = Counted::new(&about, disk, interval);
     each(requests, |request| {
         if usize::from(request.target) == place {
@@ -207,7 +198,6 @@ pub fn fit_requests(
     let about = requests.about().clone();
     check(&about)?;
     let place = device_of(survey, &about, Some(disk))?;
-    let place = survey.place_of(disk, &about)?;
     let device = &survey.devices[place];
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut counted = Counted::new(&about, disk, interval);

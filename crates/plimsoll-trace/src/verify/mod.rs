@@ -14,7 +14,7 @@ pub use submitted::{Rate, Steady, Submitted};
 use std::path::Path;
 
 use plimsoll_core::model::{
-    Bursts, Cell, Checked, Direction, Fidelity, Floor, Model, Phase, Stretch, Verification,
+    Bursts, Cell, Checked, Fidelity, Floor, Model, Phase, Stretch, Verification,
 };
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Seed;
@@ -26,6 +26,7 @@ use crate::bursts;
 use crate::cells::cells;
 use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
+use crate::phases::Seen;
 use crate::recorded::{Counted, Device, Measures, device_of, each, survey};
 use crate::recording::{Counters, Recording, Requests, open};
 use crate::requests::Sorted;
@@ -151,13 +152,13 @@ impl Reference {
             );
             warnings.push(text);
         }
-        let patterns = Direction::BOTH.map(|direction| bursts::find(&found.cells, direction));
+        let bursts = Seen::of(&found).bursts;
         Ok(Reference {
             recording,
             disk,
             from: counters.times().civil(window.from_unix_ns),
             to: counters.times().civil(window.to_unix_ns),
-            bursts: patterns.into_iter().flatten().collect(),
+            bursts,
             cells: found.cells,
             warnings,
         })
