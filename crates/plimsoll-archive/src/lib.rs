@@ -4,6 +4,7 @@
 //! ```text
 //! FOLDER/manifest.json   what was planned, where, with what; written before the first trial
 //! FOLDER/events.jsonl    one event per line, in order, appended as it happens
+//! FOLDER/disks.meta, .index, .0, …   what the disks of this machine counted, a PCP archive
 //! FOLDER/report.html     the report; derived, can be made again at any time
 //! ```
 //! Only this crate knows that layout. Recording never stops a measurement: a writer that cannot
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 
 const MANIFEST: &str = "manifest.json";
 const EVENTS: &str = "events.jsonl";
+const DISKS: &str = "disks";
 /// Name of the report inside a run folder.
 pub const REPORT: &str = "report.html";
 

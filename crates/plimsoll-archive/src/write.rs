@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writing a run folder while the run goes on.
 
-use crate::{ArchiveError, EVENTS, MANIFEST, REPORT, io_error};
+use crate::{ArchiveError, DISKS, EVENTS, MANIFEST, REPORT, io_error};
 use plimsoll_core::event::{Listener, Manifest, RunEvent};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -46,6 +46,12 @@ impl Writer {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Base name of the PCP archive of what the disks of this machine count meanwhile.
+    #[must_use]
+    pub fn disks(&self) -> PathBuf {
+        self.folder.join(DISKS)
     }
 
     /// Puts the rendered report beside the data and returns its path.

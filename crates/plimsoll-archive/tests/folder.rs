@@ -86,6 +86,7 @@ fn events() -> Vec<RunEvent> {
         failed: None,
         data_check: None,
         servers: Vec::new(),
+        device: None,
         nodes: Vec::new(),
         generator: Generator::default(),
         fidelity: Vec::new(),

@@ -281,10 +281,68 @@ pub struct TrialResult {
     /// What the servers of the system used, where they could be watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerUse>,
+    /// What the block device of the arm did, where there is one that this machine counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceUse>,
     /// The account of each machine, where the load came from others than this one; all the rest is
     /// of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeResult>,
+}
+
+/// What a block device did while operations were counted, and what these asked for in that time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceUse {
+    /// The kernel's name of it.
+    pub device: String,
+    /// Length of the intervals that are held against each other.
+    pub length: Nanos,
+    /// Reads and writes that ended on the device.
+    pub served: Transfers,
+    /// Reads and writes that were merged into others before they reached it.
+    pub merged: [u64; 2],
+    /// Reads and writes of the workload.
+    pub asked: Transfers,
+}
+
+/// Reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfers {
+    /// Number of reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Number of writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+impl Transfers {
+    /// Adds what these operations asked for.
+    pub fn add(&mut self, stats: &OpStats) {
+        if let Some(read) = stats.0.get(&Kind::Read) {
+            self.reads += read.ops();
+            self.read_bytes += read.bytes;
+        }
+        if let Some(write) = stats.0.get(&Kind::Write) {
+            self.writes += write.ops();
+            self.written_bytes += write.bytes;
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Transfers) -> Transfers {
+        Transfers {
+            reads: self.reads + other.reads,
+            read_bytes: self.read_bytes + other.read_bytes,
+            writes: self.writes + other.writes,
+            written_bytes: self.written_bytes + other.written_bytes,
+        }
+    }
 }
 
 /// What one server used during a trial, looked at once a second. An object storage target of Lustre

@@ -18,7 +18,7 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 0 };
+    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 0 };
     /// Journals of changes made to a machine.

@@ -254,6 +254,7 @@ pub fn pool(trial: &TrialId, parts: Vec<(NodeResult, Option<TrialResult>)>) -> T
         failed: None,
         data_check: None,
         servers: Vec::new(),
+        device: None,
         nodes: Vec::new(),
     };
     for (node, own) in parts {

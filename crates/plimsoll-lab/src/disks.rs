@@ -54,13 +54,10 @@ pub fn name_of(text: &str) -> Result<String, HostError> {
     }
     let data = fs::metadata(&path).ok();
     let number = data.filter(|data| data.file_type().is_block_device());
-    let folder = number.map(|data| {
+    let name = number.and_then(|data| {
         let (major, minor) = crate::facts::device_numbers(data.rdev());
-        format!("/sys/dev/block/{major}:{minor}")
+        name_of_number(&format!("{major}:{minor}"))
     });
-    let name = folder.and_then(|folder| fs::canonicalize(folder).ok());
-    let name =
-        name.and_then(|folder| Some(folder.file_name()?.to_string_lossy().replace('!', "/")));
     name.ok_or_else(|| {
         let known = whole();
         let more = known.len().saturating_sub(LISTED_MAX);
@@ -73,6 +70,13 @@ pub fn name_of(text: &str) -> Result<String, HostError> {
             "there is no block device '{text}' here; whole disks are: {list}{more}"
         ))
     })
+}
+
+/// The kernel's name of the device with this number (`major:minor`), if there is one.
+#[must_use]
+pub fn name_of_number(number: &str) -> Option<String> {
+    let folder = fs::canonicalize(format!("/sys/dev/block/{number}")).ok()?;
+    Some(folder.file_name()?.to_string_lossy().replace('!', "/"))
 }
 
 /// The kernel's numbers (major << 20 | minor) of a disk and its partitions, under which the block

@@ -2,7 +2,7 @@
 //! Everything that could make a reader doubt the answer: what is missing, whether the load was the
 //! intended one, whether memory answered for the storage, whether the generator kept up.
 
-use plimsoll_core::event::{Entry, TrialResult};
+use plimsoll_core::event::{DeviceUse, Entry, Transfers, TrialResult};
 use plimsoll_core::model::Fidelity;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::units::{self, Nanos};
@@ -274,6 +274,10 @@ fn result(passed: usize, of: usize) -> Cell {
     }
 }
 
+/// A device that moved as much as it was asked, but for what a file system adds and the edges of
+/// seconds, is in here.
+const DEVICE_RATIO: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+
 /// Whether memory could have answered for the storage.
 pub(super) fn cache(view: &View<'_>) -> Section {
     let ram = view.load_ram_bytes();
@@ -304,8 +308,54 @@ pub(super) fn cache(view: &View<'_>) -> Section {
         section
             .items
             .push(Item::Notice(tone, format!("{sizes}; {text}")));
+        let pools = view.pools(entry);
+        let told = pools
+            .iter()
+            .filter_map(|pool| served_by_device(pool, entry));
+        section.items.extend(told);
     }
     section
+}
+
+/// What the device below a system moved for what it was asked, over all trials.
+fn served_by_device(pool: &Pool<'_>, entry: &Entry) -> Option<Item> {
+    let used = || pool.trials.iter().filter_map(|trial| trial.device.as_ref());
+    let device = &used().next()?.device;
+    let sum =
+        |of: fn(&DeviceUse) -> Transfers| used().map(of).fold(Transfers::default(), Transfers::and);
+    let (served, asked) = (sum(|used| used.served), sum(|used| used.asked));
+    let ways = [
+        ("read", served.read_bytes, asked.read_bytes),
+        ("wrote", served.written_bytes, asked.written_bytes),
+    ];
+    let ways = ways.iter().filter(|(_, _, asked)| *asked > 0);
+    let ratios: Vec<_> = ways
+        .map(|(verb, served, asked)| (*verb, ratio(*served as f64, *asked as f64)))
+        .collect();
+    if ratios.is_empty() {
+        return None;
+    }
+    let words: Vec<String> = ratios
+        .iter()
+        .map(|(verb, times)| format!("{verb} {times:.2} times"))
+        .collect();
+    let is_far = ratios
+        .iter()
+        .any(|(_, times)| !DEVICE_RATIO.contains(times));
+    let (tone, why) = match is_far {
+        true => (
+            Tone::Care,
+            "; a cache, a file system or somebody else stood between",
+        ),
+        false => (Tone::Plain, ""),
+    };
+    let text = format!(
+        "{}, {}: the device {device} {} the bytes that were asked in the same seconds{why}.",
+        entry.label,
+        pool.name(),
+        words.join(" and ")
+    );
+    Some(Item::Notice(tone, text))
 }
 
 /// Whether programs made the load, here or in an imported run: they give no account of it.

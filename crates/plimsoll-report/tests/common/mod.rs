@@ -292,6 +292,7 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
         failed: None,
         data_check: None,
         servers: Vec::new(),
+        device: None,
         nodes: Vec::new(),
         generator: Generator {
             engine: "io_uring".into(),

@@ -230,6 +230,13 @@ impl Arms {
         &self.devices
     }
 
+    /// The kernel's name of the block device below an arm, if this machine counts what it does.
+    pub(crate) fn device(&self, name: &str) -> Option<String> {
+        let facts = self.target(name).facts.as_ref()?;
+        let number = facts::device_of(Path::new(&facts.path))?;
+        plimsoll_lab::disks::name_of_number(&number)
+    }
+
     /// What of an arm can be watched, and the way to its nodes.
     pub(crate) fn subjects(&self, name: &str) -> Option<(Subjects<'_>, Nodes)> {
         let target = self.target(name);

@@ -21,6 +21,7 @@ pub(crate) mod words;
 pub(crate) use arms::{Arms, problems, run_header};
 
 use crate::failure::{Code, Failure, failed};
+use crate::recorder::{Sampling, sample};
 use plimsoll_archive::{ArchiveError, Writer};
 use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{
@@ -31,7 +32,8 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{DataCheck, EngineChoice, RunOptions};
-use std::path::Path;
+use plimsoll_lab::host::SystemClock;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use device::Consent;
@@ -58,6 +60,8 @@ pub(crate) struct Settings {
     /// Marks what the trials of this run write, where that is verified.
     pub(crate) stamp_seed: Seed,
     pub(crate) engine: EngineChoice,
+    /// Record what the disks below the arms count meanwhile.
+    pub(crate) record: bool,
 }
 
 /// Asks the engine whether it takes every workload on every system: better before a run folder is
@@ -139,11 +143,14 @@ pub(crate) fn carry_out(
         ArchiveError::Occupied(_) => Failure::usage(&error),
         _ => Failure::new(Code::Failed, &error),
     })?;
+    let disks = settings.record.then(|| writer.disks());
     let mut everyone = Everyone(vec![&mut writer, screen]);
     for note in notes {
         everyone.event(&RunEvent::Warning(note.clone()));
     }
-    let (trials, ended) = run_all(manifest, arms, settings, stop, &mut everyone);
+    let (trials, ended) = recorded(disks, arms, &mut everyone, |everyone| {
+        run_all(manifest, arms, settings, stop, everyone)
+    });
     let lost = trials.iter().any(|trial| trial.lost_node().is_some());
     let interrupted = ended.is_err() || lost || stop.load(Ordering::Relaxed);
     let comparisons = plimsoll_stats::compare_all(manifest, &trials);
@@ -158,6 +165,43 @@ pub(crate) fn carry_out(
     }
     ended?;
     plimsoll_archive::open(folder).map_err(failed(Code::Failed))
+}
+
+/// Does something while what the disks below the arms count is recorded into an archive of this
+/// base name. A recorder that fails is told of; what it was to watch goes on.
+fn recorded<T>(
+    base: Option<PathBuf>,
+    arms: &Arms,
+    listener: &mut dyn Listener,
+    work: impl FnOnce(&mut dyn Listener) -> T,
+) -> T {
+    let numbers = arms.devices().iter();
+    let disks: Vec<String> = numbers
+        .filter_map(|number| plimsoll_lab::disks::name_of_number(number))
+        .collect();
+    let Some(base) = base.filter(|_| !disks.is_empty()) else {
+        return work(listener);
+    };
+    let ended = AtomicBool::new(false);
+    let sampling = Sampling {
+        base,
+        interval: Nanos::SECOND,
+        length: None,
+        disks,
+    };
+    let (done, sampled) = std::thread::scope(|scope| {
+        let sampler = scope.spawn(|| sample(sampling, &SystemClock::new(), &ended));
+        let done = work(listener);
+        ended.store(true, Ordering::Relaxed);
+        (done, sampler.join())
+    });
+    if let Ok(Err(failure)) = sampled {
+        listener.event(&RunEvent::Warning(Warning {
+            about: "the recording of the disks".into(),
+            text: format!("it could not {}; the trials went on", failure.message),
+        }));
+    }
+    done
 }
 
 fn run_all(

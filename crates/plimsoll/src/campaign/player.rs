@@ -92,6 +92,7 @@ fn settings(task: &PlayTask) -> Result<Settings, Failure> {
         data_check,
         stamp_seed: task.stamp_seed,
         engine: engine.ok_or_else(|| unknown(&task.engine))?,
+        record: false,
     })
 }
 

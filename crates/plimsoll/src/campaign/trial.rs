@@ -4,6 +4,7 @@
 use super::programs::Played;
 use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
+use crate::recorder::DeviceWatch;
 use plimsoll_core::event::{
     Entry, Generator, Interval, Listener, OpStats, RunEvent, ServerUse, TrialId, TrialResult,
     Warning,
@@ -158,7 +159,13 @@ pub(crate) fn run_trial(
         trial: trial.clone(),
         took: ready.took,
     });
+    let mut device = arms
+        .device(&trial.arm)
+        .map(|name| DeviceWatch::begin(name, warmup(&entry.workload, settings)));
     let mut on_interval = |interval: Interval| {
+        if let Some(device) = &mut device {
+            device.interval(&interval);
+        }
         listener.event(&RunEvent::Interval {
             place: trial.place,
             interval,
@@ -169,6 +176,7 @@ pub(crate) fn run_trial(
     });
     let result = TrialResult {
         servers,
+        device: device.and_then(DeviceWatch::end),
         ..part.result(ready, outcome?)?
     };
     tell(&result, entry.workload.is_open_loop(), listener);
@@ -271,6 +279,7 @@ impl Part<'_> {
             failed: outcome.failed,
             data_check: outcome.data_check,
             servers: Vec::new(),
+            device: None,
             nodes: Vec::new(),
         })
     }
@@ -328,6 +337,7 @@ fn run_programs(
         failed: None,
         data_check: None,
         servers,
+        device: None,
         nodes: Vec::new(),
     };
     tell(&result, false, listener);

@@ -311,6 +311,7 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         failed: None,
         data_check: None,
         servers: Vec::new(),
+        device: None,
         nodes: Vec::new(),
     }
 }

@@ -44,6 +44,10 @@ pub(super) struct Timing {
     /// Go without the write-verify that precedes every measurement.
     #[arg(long)]
     no_verify: bool,
+    /// Do not record what the disks below the targets count meanwhile, once a second, into the run
+    /// folder.
+    #[arg(long)]
+    no_record: bool,
     /// Verify what a block workload writes: `end` stamps every sector and reads all of it back after
     /// each trial, `always` also checks every read while the trial runs. Bad blocks end in exit
     /// code 12. It costs processor time for every byte written (and read, with `always`), 32 bytes
@@ -344,6 +348,7 @@ fn settings(job: &Measure<'_>, id: &str) -> Result<Settings, Failure> {
         whole: job.whole,
         verify: !timing.no_verify,
         engine: words::meant(&words::ENGINES, &timing.engine).unwrap_or_default(),
+        record: !timing.no_record,
     })
 }
 
@@ -374,6 +379,7 @@ pub(super) fn proof_settings(id: &str) -> Settings {
         verify: true,
         data_check: DataCheck::Off,
         engine: EngineChoice::Auto,
+        record: false,
     }
 }
 

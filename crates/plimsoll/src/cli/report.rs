@@ -149,6 +149,7 @@ pub(super) fn as_json(results: &Results, folder: &Path) -> serde_json::Value {
                 "fidelity": trial.fidelity,
                 "interrupted": trial.interrupted,
                 "data_check": trial.data_check,
+                "device": trial.device,
             })
         })
         .collect();

@@ -153,6 +153,19 @@ impl Sampler {
     }
 }
 
+/// Samples into a new archive until it is told to stop.
+pub(crate) fn sample(
+    sampling: Sampling,
+    clock: &dyn Clock,
+    stop: &AtomicBool,
+) -> Result<Tally, Failure> {
+    let mut sampler = Sampler::create(sampling)?;
+    let sampled = sampler.run(clock, stop, &mut |_, _| {});
+    let ended = sampler.finish();
+    let tally = sampled?;
+    ended.map(|()| tally)
+}
+
 /// What these disks have counted, or all whole ones.
 pub(crate) fn counted(wanted: &[String]) -> Result<Vec<Found>, Failure> {
     let text = disks::statistics().map_err(doing(Code::Failed, "sample the disks"))?;

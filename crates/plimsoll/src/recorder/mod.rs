@@ -6,7 +6,9 @@
 //! killed recorder leaves what it had; memory does not grow with the length of a recording.
 
 mod counters;
+mod device;
 mod requests;
 
-pub(crate) use counters::{Found, INTERVAL_MIN, Sampler, Sampling, Tally, check_free};
+pub(crate) use counters::{Found, INTERVAL_MIN, Sampler, Sampling, Tally, check_free, sample};
+pub(crate) use device::DeviceWatch;
 pub(crate) use requests::{Traced, Tracing, trace};

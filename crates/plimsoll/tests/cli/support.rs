@@ -70,15 +70,24 @@ impl Lab {
 
     /// Waits until `folder` holds a run with at least `lines` recorded events.
     pub(crate) fn wait_for_events(&self, folder: &str, lines: usize) {
+        self.wait_for(folder, |text| text.lines().count() >= lines);
+    }
+
+    /// Waits until the recorded events of the run in `folder` hold this text.
+    pub(crate) fn wait_for_text(&self, folder: &str, wanted: &str) {
+        self.wait_for(folder, |text| text.contains(wanted));
+    }
+
+    fn wait_for(&self, folder: &str, is_there: impl Fn(&str) -> bool) {
         let path = self.path(folder).join("events.jsonl");
         for _ in 0..600 {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            if text.lines().count() >= lines {
+            if is_there(&text) {
                 return;
             }
             pause(100);
         }
-        panic!("no {lines} events in {} within a minute", path.display());
+        panic!("not so in {} within a minute", path.display());
     }
 }
 

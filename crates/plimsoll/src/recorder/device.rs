@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the device below an arm did in a trial, held against what was asked in the same seconds.
+
+use super::counters::{Found, counted};
+use plimsoll_core::event::{DeviceUse, Interval, Transfers};
+use plimsoll_core::units::Nanos;
+use plimsoll_trace::pcp::DiskCounters;
+
+/// Sectors of the kernel's counters, whatever the device has.
+const SECTOR_BYTES: u64 = 512;
+
+/// A device while a trial goes on. It looks when the generator tells of a second, so that both
+/// accounts are of the same time; with a warm-up, from the first of them on.
+#[derive(Debug)]
+pub(crate) struct DeviceWatch {
+    device: [String; 1],
+    /// What it had counted when the account begins, and at the last look.
+    looks: Option<(DiskCounters, DiskCounters)>,
+    length: Nanos,
+    asked: Transfers,
+}
+
+impl DeviceWatch {
+    /// Begins, before the trial's first operation.
+    pub(crate) fn begin(device: String, warmup: Nanos) -> DeviceWatch {
+        let mut watch = DeviceWatch {
+            device: [device],
+            looks: None,
+            length: Nanos(0),
+            asked: Transfers::default(),
+        };
+        // What a warm-up moves is in no account of the generator.
+        if warmup == Nanos(0) {
+            watch.looks = watch.look().map(|now| (now, now));
+        }
+        watch
+    }
+
+    /// Notes an interval of the generator's, about when it ended.
+    pub(crate) fn interval(&mut self, interval: &Interval) {
+        let Some(now) = self.look() else {
+            return;
+        };
+        match &mut self.looks {
+            None => self.looks = Some((now, now)),
+            Some((_, last)) => {
+                *last = now;
+                self.length = self.length + interval.length;
+                self.asked.add(&interval.stats);
+            }
+        }
+    }
+
+    /// What came of it; nothing where the trial was too short.
+    pub(crate) fn end(self) -> Option<DeviceUse> {
+        let (first, last) = self.looks?;
+        let [device] = self.device;
+        (self.length > Nanos(0)).then(|| DeviceUse {
+            device,
+            length: self.length,
+            served: Transfers {
+                reads: last.reads.saturating_sub(first.reads),
+                read_bytes: bytes(last.read_sectors, first.read_sectors),
+                writes: last.writes.saturating_sub(first.writes),
+                written_bytes: bytes(last.write_sectors, first.write_sectors),
+            },
+            merged: [
+                last.read_merges.saturating_sub(first.read_merges),
+                last.write_merges.saturating_sub(first.write_merges),
+            ],
+            asked: self.asked,
+        })
+    }
+
+    fn look(&self) -> Option<DiskCounters> {
+        // A device that cannot be looked at has no account; the trial goes on.
+        let found: Vec<Found> = counted(&self.device).ok()?;
+        found.first().map(|(_, counted)| *counted)
+    }
+}
+
+fn bytes(last: u64, first: u64) -> u64 {
+    last.saturating_sub(first).saturating_mul(SECTOR_BYTES)
+}
