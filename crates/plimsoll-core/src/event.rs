@@ -437,6 +437,25 @@ pub struct Entry {
     pub length: Nanos,
     /// The workload with every parameter resolved.
     pub workload: Workload,
+    /// Label of the workload whose corner this is: the same with what is assumed of it at an
+    /// extreme. `None` for a workload that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corner_of: Option<String>,
+}
+
+impl Entry {
+    /// Most blocks in which a corner is played. A band needs no narrow interval, and corners are to
+    /// cost less than what was asked for.
+    pub const CORNER_BLOCKS_MAX: u32 = 3;
+
+    /// In how many of the run's blocks it is played.
+    #[must_use]
+    pub fn blocks(&self, blocks: u32) -> u32 {
+        match self.corner_of {
+            Some(_) => blocks.min(Self::CORNER_BLOCKS_MAX),
+            None => blocks,
+        }
+    }
 }
 
 /// What is being done, where, with what: written before the first trial.
@@ -476,6 +495,22 @@ pub struct Manifest {
     /// The machines that the load comes from; empty when it is this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_nodes: Vec<LoadNode>,
+}
+
+impl Manifest {
+    /// Whether comparisons and trials under this label are of a corner.
+    #[must_use]
+    pub fn is_corner(&self, label: &str) -> bool {
+        let mut corners = self.entries.iter().filter(|e| e.corner_of.is_some());
+        corners.any(|entry| entry.label == label)
+    }
+
+    /// How many trials are planned.
+    #[must_use]
+    pub fn planned_trials(&self) -> u64 {
+        let turns = |entry: &Entry| u64::from(entry.blocks(self.blocks));
+        self.arms.len() as u64 * self.entries.iter().map(turns).sum::<u64>()
+    }
 }
 
 /// Something a reader of the results should know.

@@ -9,7 +9,10 @@ use plimsoll_core::load::NodeResult;
 use serde_json::{Value, json};
 
 /// One JSON document; field names carry their unit.
-pub(crate) fn json(results: &Results, comparisons: &[Comparison]) -> String {
+pub(crate) fn json<'a>(
+    results: &Results,
+    comparisons: impl Iterator<Item = &'a Comparison>,
+) -> String {
     let manifest = &results.manifest;
     let entries: Vec<Value> = manifest
         .entries
@@ -17,6 +20,7 @@ pub(crate) fn json(results: &Results, comparisons: &[Comparison]) -> String {
         .map(|e| {
             json!({
                 "label": e.label,
+                "corner_of": e.corner_of,
                 "scale": e.scale,
                 "length_ns": e.length,
                 "workload": e.workload.name(),
@@ -41,7 +45,7 @@ pub(crate) fn json(results: &Results, comparisons: &[Comparison]) -> String {
         "load_nodes": manifest.load_nodes,
         "complete": results.complete,
         "warnings": results.warnings,
-        "comparisons": comparisons,
+        "comparisons": comparisons.collect::<Vec<_>>(),
         "trials": results.trials.iter().map(trial).collect::<Vec<_>>(),
     });
     document.to_string()

@@ -41,17 +41,7 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
         ));
     }
     for entry in &view.results.manifest.entries {
-        if let Workload::Model(model) = &entry.workload
-            && model.missed().next().is_some()
-        {
-            let missed: Vec<&str> = model.missed().map(|f| f.metric.as_str()).collect();
-            let text = format!(
-                "{} is not the load that was recorded: its model missed {}, and was played all the same",
-                entry.label,
-                words::count(missed.len(), "gate")
-            );
-            alarms.push(alarm("not this load", text, &missed.join("; ")));
-        }
+        alarms.extend(untrue_model(entry));
         for pool in view.pools(entry) {
             let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
             let failed = pool.trials.iter().filter(off).count();
@@ -96,6 +86,24 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
     alarms
 }
 
+/// A model that missed a gate; a corner says nothing that its model does not.
+fn untrue_model(entry: &Entry) -> Option<Sentence> {
+    let Workload::Model(model) = &entry.workload else {
+        return None;
+    };
+    let missed: Vec<&str> = model.missed().map(|f| f.metric.as_str()).collect();
+    (!missed.is_empty() && entry.corner_of.is_none()).then(|| Sentence {
+        mark: "not this load".into(),
+        tone: Tone::Bad,
+        text: format!(
+            "{} is not the load that was recorded: its model missed {}, and was played all the same",
+            entry.label,
+            words::count(missed.len(), "gate")
+        ),
+        detail: missed.join("; "),
+    })
+}
+
 /// Data that did not come back as they were written.
 fn bad_data(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
     let check = pool.data_check()?;
@@ -118,7 +126,7 @@ fn bad_data(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
 pub(super) fn missing(view: &View<'_>) -> Option<Section> {
     let results = view.results;
     let manifest = &results.manifest;
-    let planned = manifest.arms.len() * manifest.entries.len() * manifest.blocks as usize;
+    let planned = plimsoll_core::num::to_usize(manifest.planned_trials());
     let whole = results.trials.iter().filter(|t| !t.interrupted).count();
     let ended: Vec<u32> = results.trials.iter().map(|t| t.trial.place).collect();
     let cut: Vec<String> = results
@@ -171,12 +179,15 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
         let Workload::Model(model) = &entry.workload else {
             continue;
         };
-        if !model.fidelity.is_empty() {
+        // That of a corner is the model's.
+        if !model.fidelity.is_empty() && entry.corner_of.is_none() {
             let title = format!("{}: the model against its recording", entry.label);
             let table = of_model(title, &model.fidelity);
             section.items.push(Item::Table(table));
         }
-        if let Some(verified) = &model.verified {
+        if let Some(verified) = &model.verified
+            && entry.corner_of.is_none()
+        {
             let title = format!(
                 "{}: the model verified against {}, disk {}, {} to {}",
                 entry.label, verified.recording, verified.disk, verified.from, verified.to
@@ -287,7 +298,7 @@ pub(super) fn cache(view: &View<'_>) -> Section {
         "a node’s"
     };
     let mut section = Section::new("Could memory have answered for the storage?", "");
-    for entry in &view.results.manifest.entries {
+    for entry in view.entries() {
         if ran_elsewhere(&view.pools(entry)) {
             let text = format!(
                 "{}: not known; the program tells neither its data set nor how it used the cache.",

@@ -4,6 +4,7 @@
 //! First the answer, then the evidence for it, then everything that could make one doubt it, then
 //! how and where it was measured. Pure: the same results give the same report.
 
+mod corners;
 mod doubts;
 mod forest;
 mod ladder;
@@ -31,7 +32,7 @@ pub fn build(results: &Results) -> Report {
     sections.extend(doubts::missing(&view));
     sections.extend(ladder::section(&view));
     sections.extend(verdicts::section(&view));
-    for entry in &results.manifest.entries {
+    for entry in view.entries() {
         sections.push(workload::section(&view, entry));
     }
     sections.extend(doubts::fidelity(&view));
@@ -48,6 +49,7 @@ pub fn build(results: &Results) -> Report {
     } else {
         ladder::headline(&view)
     };
+    headline.extend(corners::doubts(&view));
     headline.extend(nodes::alarms(&view));
     headline.extend(doubts::alarms(&view));
     Report {
@@ -55,7 +57,7 @@ pub fn build(results: &Results) -> Report {
         subtitle: subtitle(&view),
         headline,
         sections,
-        data: data::json(results, &view.comparisons),
+        data: data::json(results, view.every_comparison()),
     }
 }
 
@@ -73,7 +75,7 @@ fn title(view: &View<'_>) -> String {
 
 fn subtitle(view: &View<'_>) -> String {
     let manifest = &view.results.manifest;
-    let labels: Vec<&str> = manifest.entries.iter().map(|e| e.label.as_str()).collect();
+    let labels: Vec<&str> = view.entries().map(|e| e.label.as_str()).collect();
     format!(
         "{} · {} · {} · run {} · Plimsoll {}",
         labels.join(", "),

@@ -5,8 +5,8 @@ use plimsoll_core::comparison::{Comparison, Metric, Verdict};
 use plimsoll_core::event::{Entry, PhaseResult, TrialResult};
 use plimsoll_stats::Summary;
 
-use super::forest;
 use super::view::{Pool, View};
+use super::{corners, forest};
 use crate::model::{Cell, Chart, Item, Quantity, Section, Sentence, Table, Tone};
 use crate::words;
 
@@ -19,7 +19,7 @@ pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
         .map(|row| sentence(view, row))
         .collect();
     if !view.is_comparison() {
-        let entries = view.results.manifest.entries.iter();
+        let entries = view.entries();
         sentences.extend(entries.flat_map(|entry| measured(view, entry)));
     }
     sentences
@@ -42,11 +42,29 @@ fn sentence(view: &View<'_>, row: &Comparison) -> Sentence {
         detail.push_str(&capital(&row.reason));
         detail.push('.');
     }
+    detail.push_str(&bands(view, row));
     Sentence {
         mark: words::verdict(row),
         tone: words::tone(row),
         text: statement(row),
         detail,
+    }
+}
+
+/// What both systems do at the corners of a model, as sentences after what was said.
+fn bands(view: &View<'_>, row: &Comparison) -> String {
+    let mut entries = view.entries();
+    let Some(entry) = entries.find(|entry| entry.label == row.workload) else {
+        return String::new();
+    };
+    let arms = [&row.arm, &row.base].into_iter();
+    let bands: Vec<String> = arms
+        .filter_map(|arm| corners::band(view, entry, arm))
+        .collect();
+    let stop = if row.reason.is_empty() { "." } else { "" };
+    match bands.is_empty() || row.is_control {
+        true => String::new(),
+        false => format!("{stop} {}.", bands.join("; ")),
     }
 }
 
@@ -102,8 +120,10 @@ fn measured(view: &View<'_>, entry: &Entry) -> Option<Sentence> {
         tone: Tone::Plain,
         text: format!("{} on {}: {rate}", pool.ink.name, entry.label),
         detail: format!(
-            "Mean response time {response}. {}; one system, so no verdict.",
-            capital(&words::count(pool.trials.len(), "block"))
+            "Mean response time {response}. {}; one system, so no verdict.{}",
+            capital(&words::count(pool.trials.len(), "block")),
+            corners::band(view, entry, &pool.ink.name)
+                .map_or_else(String::new, |band| format!(" {band}.")),
         ),
     })
 }

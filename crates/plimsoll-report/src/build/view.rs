@@ -19,6 +19,8 @@ pub(crate) struct View<'a> {
     pub(crate) results: &'a Results,
     pub(crate) arms: Vec<ArmView<'a>>,
     pub(crate) comparisons: Vec<Comparison>,
+    /// The same at the corners of models.
+    pub(crate) at_corners: Vec<Comparison>,
     /// Every rung of a ladder against the one below; empty unless the run climbs one.
     pub(crate) steps: Vec<Comparison>,
 }
@@ -47,6 +49,13 @@ impl<'a> View<'a> {
             }
         };
         let arms = manifest.arms.iter();
+        let all = if results.comparisons.is_empty() {
+            compare_all(manifest, &results.trials)
+        } else {
+            results.comparisons.clone()
+        };
+        let is_corner = |row: &Comparison| manifest.is_corner(&row.workload);
+        let (at_corners, comparisons) = all.into_iter().partition(is_corner);
         View {
             results,
             steps: if manifest.ladder.is_empty() {
@@ -55,12 +64,33 @@ impl<'a> View<'a> {
                 compare_steps(manifest, &results.trials)
             },
             arms: arms.map(|arm| ArmView { arm, ink: ink(arm) }).collect(),
-            comparisons: if results.comparisons.is_empty() {
-                compare_all(manifest, &results.trials)
-            } else {
-                results.comparisons.clone()
-            },
+            comparisons,
+            at_corners,
         }
+    }
+
+    /// The workloads that were asked for.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &'a Entry> {
+        let entries = self.results.manifest.entries.iter();
+        entries.filter(|entry| entry.corner_of.is_none())
+    }
+
+    /// The corners of one of them, kindest first.
+    pub(crate) fn corners_of(&self, centre: &Entry) -> impl Iterator<Item = &'a Entry> {
+        let label = centre.label.clone();
+        let entries = self.results.manifest.entries.iter();
+        entries.filter(move |entry| entry.corner_of.as_ref() == Some(&label))
+    }
+
+    /// Every comparison, those at corners last.
+    pub(crate) fn every_comparison(&self) -> impl Iterator<Item = &Comparison> {
+        self.comparisons.iter().chain(&self.at_corners)
+    }
+
+    /// An arm under a workload or a corner, held against the base.
+    pub(crate) fn comparison(&self, entry: &Entry, arm: &str) -> Option<&Comparison> {
+        let mut all = self.every_comparison();
+        all.find(|row| row.workload == entry.label && row.arm == arm)
     }
 
     /// Whether there is more than one arm.

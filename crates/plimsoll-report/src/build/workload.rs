@@ -11,7 +11,7 @@ use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Group, Pace};
 
 use super::view::{Pool, View, bytes_per_s, grouped, ops_per_s};
-use super::{phases, series};
+use super::{corners, phases, series};
 use crate::model::{Cell, Chart, Curves, DotPanel, Dots, Item, Quantity, Section, Table, Tone};
 use crate::words;
 
@@ -58,6 +58,9 @@ pub(super) fn section(view: &View<'_>, entry: &Entry) -> Section {
         .items
         .push(Item::Chart(Chart::Curves(curves(&pools))));
     section.items.push(Item::Table(quantiles(&pools)));
+    section
+        .items
+        .extend(corners::table(view, entry).map(Item::Table));
     for chart in series::charts(view, &pools) {
         section.items.push(Item::Chart(Chart::Series(chart)));
     }

@@ -130,6 +130,7 @@ fn entries(size: Size) -> Vec<Entry> {
         scale,
         length: Nanos(size.seconds * 1_000_000_000),
         workload,
+        corner_of: None,
     };
     let mut all = vec![
         entry("nas ×40", 40.0, Workload::Model(Box::new(nas()))),

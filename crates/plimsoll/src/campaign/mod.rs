@@ -6,6 +6,7 @@
 
 mod arms;
 mod attach;
+mod corners;
 mod device;
 mod names;
 mod on_nodes;
@@ -19,6 +20,7 @@ mod trial;
 pub(crate) mod words;
 
 pub(crate) use arms::{Arms, problems, run_header};
+pub(crate) use corners::{Corners, with_corners};
 
 use crate::failure::{Code, Failure, failed};
 use crate::recorder::{Sampling, sample};
@@ -241,12 +243,12 @@ fn run_all(
 /// The order of the trials: randomised complete blocks from the recorded seed.
 pub(crate) fn order(manifest: &Manifest) -> Vec<TrialId> {
     let arms: Vec<String> = manifest.arms.iter().map(|arm| arm.name.clone()).collect();
-    let entries: Vec<String> = manifest
+    let entries: Vec<(String, u32)> = manifest
         .entries
         .iter()
-        .map(|entry| entry.label.clone())
+        .map(|entry| (entry.label.clone(), entry.blocks(manifest.blocks)))
         .collect();
-    plimsoll_lab::experiment::order(&arms, &entries, manifest.blocks, manifest.seed)
+    plimsoll_lab::experiment::order(&arms, &entries, manifest.seed)
 }
 
 /// An identifier for a run: when it began and which process it was.

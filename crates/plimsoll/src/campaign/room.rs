@@ -96,6 +96,7 @@ mod tests {
             scale: None,
             notes: Vec::new(),
             length: None,
+            is_corner: false,
         };
         let file = data_bytes(&[asked("randread"), asked("randwrite")]);
         assert_eq!(file, 1 << 30);

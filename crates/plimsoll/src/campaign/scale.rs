@@ -37,6 +37,18 @@ pub(crate) struct Asked {
     pub(crate) notes: Vec<String>,
     /// How long it is to be run: what the user says, else what it asks for itself.
     pub(crate) length: Option<Nanos>,
+    /// Whether it is a corner of the one before it that is none.
+    pub(crate) is_corner: bool,
+}
+
+impl Asked {
+    /// In how many blocks it is played.
+    pub(crate) fn blocks(&self, settings: &Settings) -> u32 {
+        match self.is_corner {
+            true => settings.blocks.min(Entry::CORNER_BLOCKS_MAX),
+            false => settings.blocks,
+        }
+    }
 }
 
 /// Resolves what was asked; notes say how a factor was found.
@@ -48,18 +60,23 @@ pub(crate) fn entries(
     notes: &mut Vec<Warning>,
 ) -> Result<Vec<Entry>, Failure> {
     let mut entries: Vec<Entry> = Vec::new();
+    // The last that is no corner, and its factor; `None` when it was left out.
+    let mut centre: Option<(String, f64)> = None;
     for one in asked {
+        if one.is_corner {
+            entries.extend(centre.as_ref().map(|(label, scale)| Entry {
+                corner_of: Some(label.clone()),
+                ..entry(one, *scale, settings)
+            }));
+            continue;
+        }
+        centre = None;
         let scale = match (&one.workload, one.scale) {
             (_, Some(scale)) => scale,
             (Workload::Model(model), None) => find(model, arms, settings, stop, notes)?,
             _ => 1.0,
         };
-        let entry = Entry {
-            label: label(one.workload.name(), scale),
-            scale,
-            length: length(one, settings),
-            workload: one.workload.clone(),
-        };
+        let entry = entry(one, scale, settings);
         let taken = entries.iter().any(|other| other.label == entry.label);
         if taken && one.scale.is_none() {
             let text = "the factor that was found is already there, so it was not entered twice";
@@ -79,9 +96,20 @@ pub(crate) fn entries(
             about: entry.label.clone(),
             text: text.clone(),
         }));
+        centre = Some((entry.label.clone(), scale));
         entries.push(entry);
     }
     Ok(entries)
+}
+
+fn entry(asked: &Asked, scale: f64, settings: &Settings) -> Entry {
+    Entry {
+        label: label(asked.workload.name(), scale),
+        scale,
+        length: length(asked, settings),
+        workload: asked.workload.clone(),
+        corner_of: None,
+    }
 }
 
 /// What a workload will be called, as far as that is known before anything is measured.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The words by which settings of the engine are given, on the command line and to nodes.
 
+use super::Corners;
 use plimsoll_engine::{DataCheck, EngineChoice};
 
 /// How operations reach the kernel.
@@ -13,6 +14,13 @@ pub(crate) const ENGINES: [(&str, EngineChoice); 3] = [
 /// When what is written is verified, where it is.
 pub(crate) const DATA_CHECKS: [(&str, DataCheck); 2] =
     [("end", DataCheck::End), ("always", DataCheck::Always)];
+
+/// Which corners of a model are played.
+pub(crate) const CORNERS: [(&str, Corners); 3] = [
+    ("ends", Corners::Ends),
+    ("all", Corners::All),
+    ("off", Corners::Off),
+];
 
 /// What a word means.
 pub(crate) fn meant<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll compare`: several targets side by side under the same workloads.
 
-use super::measure::{Measure, Source, Timing, measure, policy};
+use super::measure::{AtCorners, Measure, Source, Timing, measure, policy};
 use super::stack::Shape;
 use crate::campaign::Consent;
 use crate::failure::{Code, Failure, Outcome};
@@ -34,6 +34,8 @@ pub(super) struct Args {
     blocks: u32,
     #[command(flatten)]
     timing: Timing,
+    #[command(flatten)]
+    at_corners: AtCorners,
     #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
@@ -73,6 +75,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         control: !args.no_control,
         blocks: args.blocks,
         whole: false,
+        corners: args.at_corners.corners(),
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,
@@ -96,6 +99,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         results
             .comparisons
             .iter()
+            .filter(|c| !results.manifest.is_corner(&c.workload))
             .any(|c| !c.is_control && c.verdict == verdict)
     };
     match args.fail_on.as_deref() {

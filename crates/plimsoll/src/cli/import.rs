@@ -237,6 +237,7 @@ fn entry(sources: &[Source]) -> Entry {
             finish: Vec::new(),
             data_bytes: 0,
         }),
+        corner_of: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::measure::{Measure, Source, Timing, measure, policy};
 use super::stack::Shape;
-use crate::campaign::Consent;
+use crate::campaign::{Consent, Corners};
 use crate::failure::{Code, Failure, Outcome};
 use plimsoll_core::plan::Parts;
 use plimsoll_lab::stacks::{Choice, Rung};
@@ -82,6 +82,8 @@ pub(super) fn main(args: &Args) -> Outcome {
         control: true,
         blocks: args.blocks,
         whole: false,
+        // What a layer costs is told under one load.
+        corners: Corners::Off,
         timing: &args.timing,
         shape: &args.shape,
         source: &Source::HERE,

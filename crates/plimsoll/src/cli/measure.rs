@@ -4,10 +4,10 @@
 use super::progress::Progress;
 use super::spec::{Scale, TargetSpec, WorkloadSpec};
 use super::stack::Shape;
-use crate::campaign::{self, Arms, Asked, Consent, Loaders, Settings, words};
+use crate::campaign::{self, Arms, Asked, Consent, Corners, Loaders, Settings, words};
 use crate::failure::{Code, Failure, doing, failed};
 use plimsoll_core::comparison::Policy;
-use plimsoll_core::event::{Manifest, Results};
+use plimsoll_core::event::{Entry, Manifest, Results};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -81,6 +81,24 @@ pub(super) fn drawn_seed() -> u64 {
     u64::try_from(now.rem_euclid(1 << 32)).unwrap_or(0)
 }
 
+/// Which corners of models are played.
+#[derive(Debug, clap::Args)]
+pub(super) struct AtCorners {
+    /// Play a model fitted from counters also with what the recording cannot tell (how arrivals lie
+    /// inside an interval, where they go) at its corners, in at most three blocks, and give figures
+    /// as bands: `ends` are the kindest and the harshest, `all` up to four. Each costs as much as
+    /// the model in these blocks. Facts that were declared when it was fitted have no corners.
+    #[arg(long, value_name = "WHICH", default_value = "ends", value_parser = ["ends", "all", "off"])]
+    corners: String,
+}
+
+impl AtCorners {
+    pub(super) fn corners(&self) -> Corners {
+        let meant = words::meant(&words::CORNERS, &self.corners);
+        meant.unwrap_or(Corners::Ends)
+    }
+}
+
 /// Which machines the load comes from.
 #[derive(Debug, clap::Args)]
 pub(super) struct Source {
@@ -120,6 +138,8 @@ pub(super) struct Measure<'a> {
     pub(super) control: bool,
     pub(super) blocks: u32,
     pub(super) whole: bool,
+    /// Which corners of models are played, too.
+    pub(super) corners: Corners,
     pub(super) timing: &'a Timing,
     pub(super) shape: &'a Shape,
     pub(super) source: &'a Source,
@@ -142,11 +162,12 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
             false => TargetSpec::parse_on_nodes(text),
         })
         .collect::<Result<_, _>>()?;
-    let asked: Vec<Asked> = job
+    let asked = job
         .workloads
         .iter()
         .map(|text| asked(text, job.timing.length))
         .collect::<Result<_, _>>()?;
+    let asked = campaign::with_corners(asked, job.corners);
     check_labels(&asked)?;
     if !job.timing.force_model {
         asked.iter().try_for_each(refuse_untrue)?;
@@ -325,6 +346,7 @@ fn asked(text: &str, length: Option<Nanos>) -> Result<Asked, Failure> {
         scale,
         notes: spec.notes,
         length: length.or(spec.length),
+        is_corner: false,
     })
 }
 
@@ -405,21 +427,22 @@ fn play(
     if !job.json {
         super::say(&announcement(&manifest, folder));
     }
-    let trials = manifest.arms.len() * manifest.entries.len() * manifest.blocks as usize;
-    let mut screen = Progress::new(trials as u64, job.json);
+    let mut screen = Progress::new(manifest.planned_trials(), job.json);
     campaign::carry_out(&manifest, arms, settings, &notes, folder, stop, &mut screen)
 }
 
 /// What is about to happen, in one paragraph.
 fn announcement(manifest: &Manifest, folder: &Path) -> String {
-    let trials = manifest.arms.len() * manifest.entries.len() * manifest.blocks as usize;
-    let lengths: u64 = manifest
-        .entries
-        .iter()
-        .map(|e| e.length.0 + OVERHEAD.0)
-        .sum();
-    let total = Nanos(lengths.saturating_mul(trials as u64 / manifest.entries.len().max(1) as u64));
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    let trials = manifest.planned_trials();
+    let arms = manifest.arms.len() as u64;
+    let turns = |entry: &Entry| arms * u64::from(entry.blocks(manifest.blocks));
+    let corners = manifest.entries.iter().filter(|e| e.corner_of.is_some());
+    let at_corners: u64 = corners.map(turns).sum();
+    let lengths = manifest.entries.iter();
+    let total = Nanos(lengths.fold(0u64, |sum, entry| {
+        sum.saturating_add((entry.length.0 + OVERHEAD.0).saturating_mul(turns(entry)))
+    }));
+    let plural = |n: u64| if n == 1 { "" } else { "s" };
     let open_end = manifest
         .entries
         .iter()
@@ -429,11 +452,19 @@ fn announcement(manifest: &Manifest, folder: &Path) -> String {
     } else {
         format!("about {}", units::clock_duration(total))
     };
+    let corners = if at_corners > 0 {
+        format!(
+            " ({at_corners} of them at the corners of what recordings cannot tell; --corners off \
+             leaves them out)"
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "{trials} trial{} in {} block{}, {lasts}; seed {}; recorded in {}",
+        "{trials} trial{}{corners} in {} block{}, {lasts}; seed {}; recorded in {}",
         plural(trials),
         manifest.blocks,
-        plural(manifest.blocks as usize),
+        plural(manifest.blocks.into()),
         manifest.seed,
         folder.display()
     )
@@ -442,8 +473,11 @@ fn announcement(manifest: &Manifest, folder: &Path) -> String {
 /// The plan of a dry run: what would be made, and the trials in their order.
 fn show_plan(job: &Measure<'_>, arms: &Arms, asked: &[Asked], settings: &Settings, id: &str) {
     let names: Vec<String> = arms.described().into_iter().map(|arm| arm.name).collect();
-    let labels: Vec<String> = asked.iter().map(campaign::label_of).collect();
-    let order = plimsoll_lab::experiment::order(&names, &labels, settings.blocks, settings.seed);
+    let entries: Vec<(String, u32)> = asked
+        .iter()
+        .map(|asked| (campaign::label_of(asked), asked.blocks(settings)))
+        .collect();
+    let order = plimsoll_lab::experiment::order(&names, &entries, settings.seed);
     let intentions = arms.intentions(id, asked);
     if job.json {
         let plan = serde_json::json!({ "would": intentions, "seed": settings.seed,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll run`: one workload on one target.
 
-use super::measure::{Measure, Source, Timing, measure};
+use super::measure::{AtCorners, Measure, Source, Timing, measure};
 use super::stack::Shape;
 use crate::campaign::Consent;
 use crate::failure::{Code, Outcome};
@@ -31,6 +31,8 @@ pub(super) struct Args {
     target: Option<String>,
     #[command(flatten)]
     timing: Timing,
+    #[command(flatten)]
+    at_corners: AtCorners,
     #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
@@ -92,6 +94,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         control: false,
         blocks: 1,
         whole: args.whole,
+        corners: args.at_corners.corners(),
         timing: &args.timing,
         shape: &args.shape,
         source: &args.source,

@@ -5,6 +5,7 @@ mod attach;
 mod bad_input;
 mod campaign;
 mod classics;
+mod corners;
 mod devices;
 mod exchange;
 mod models;

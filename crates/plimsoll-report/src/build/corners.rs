@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a recording cannot tell, as a band: the model's figures between those of its corners.
+
+use plimsoll_core::comparison::Comparison;
+use plimsoll_core::event::Entry;
+use plimsoll_core::histogram::Histogram;
+
+use super::view::{Pool, View, grouped};
+use crate::model::{Cell, Quantity, Sentence, Table, Tone};
+use crate::words;
+
+/// What is given as a band: of the tail, if there are enough operations to speak of it everywhere.
+fn figure(pools: &[&Pool<'_>]) -> (&'static str, fn(&Histogram) -> f64) {
+    let supported = |pool: &&Pool<'_>| pool.stats.response().supports_quantile(0.99);
+    match pools.iter().all(supported) {
+        true => ("p99", |times| times.quantile_ns(0.99) as f64),
+        false => ("mean response time", Histogram::mean_ns),
+    }
+}
+
+/// An arm's figure under a workload and what it is at the corners, in words; `None` where no corner
+/// was played.
+pub(super) fn band(view: &View<'_>, entry: &Entry, arm: &str) -> Option<String> {
+    let of_arm = |entry: &Entry| view.pools(entry).into_iter().find(|p| p.ink.name == arm);
+    let here = of_arm(entry)?;
+    let corners: Vec<Pool<'_>> = view.corners_of(entry).filter_map(of_arm).collect();
+    if corners.is_empty() {
+        return None;
+    }
+    let all: Vec<&Pool<'_>> = corners.iter().chain([&here]).collect();
+    let (name, value) = figure(&all);
+    let values = all.iter().map(|pool| value(&pool.stats.response()));
+    let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    let show = |value: f64| Quantity::Duration.show(value);
+    Some(format!(
+        "{arm}: {name} {}, between {} and {} at the corners of what the recording cannot tell",
+        show(value(&here.stats.response())),
+        show(low),
+        show(high),
+    ))
+}
+
+/// The model and its corners side by side.
+pub(super) fn table(view: &View<'_>, entry: &Entry) -> Option<Table> {
+    let corners: Vec<&Entry> = view.corners_of(entry).collect();
+    if corners.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(
+        "At the corners of what the recording cannot tell",
+        &[
+            "System",
+            "Load",
+            "#Operations",
+            "#mean",
+            "#p50",
+            "#p99",
+            "Ratio",
+        ],
+    );
+    for arm in &view.arms {
+        let mut name = super::view::label(&arm.ink);
+        for load in std::iter::once(entry).chain(corners.iter().copied()) {
+            let pools = view.pools(load);
+            let Some(pool) = pools.iter().find(|p| p.ink.name == arm.arm.name) else {
+                continue;
+            };
+            let response = pool.stats.response();
+            let mut row = vec![
+                Cell::new(std::mem::take(&mut name)),
+                Cell::new(load_name(entry, load)),
+                Cell::new(grouped(response.count())),
+                Cell::new(Quantity::Duration.show(response.mean_ns())),
+            ];
+            row.extend([0.5, 0.99].map(|q| match response.supports_quantile(q) {
+                true => Cell::new(Quantity::Duration.show(response.quantile_ns(q) as f64)),
+                false => words::dash(),
+            }));
+            row.push(ratio(view.comparison(load, &arm.arm.name)));
+            table.rows.push(row);
+        }
+    }
+    table.notes.push(
+        "Response times, all blocks together. Only what is assumed differs: how arrivals lie inside \
+         an interval, and where they go. What is declared when a model is fitted has no corners."
+            .into(),
+    );
+    Some(table)
+}
+
+fn ratio(row: Option<&Comparison>) -> Cell {
+    let ratio = row.and_then(|row| row.ratio.as_ref());
+    ratio.map_or_else(words::dash, |ratio| {
+        Cell::new(words::estimate(ratio)).detail(words::interval(ratio))
+    })
+}
+
+/// What distinguishes a corner, without the name of the model.
+fn load_name(centre: &Entry, load: &Entry) -> String {
+    if load.label == centre.label {
+        return "the model".into();
+    }
+    let name = load.workload.name();
+    let inside = name.rsplit_once(" (").map(|(_, inside)| inside);
+    inside
+        .map_or(name, |inside| inside.trim_end_matches(')'))
+        .into()
+}
+
+/// Where the corners disagree on who is better, beyond the margin.
+pub(super) fn doubts(view: &View<'_>) -> Vec<Sentence> {
+    let rows = view.comparisons.iter().filter(|row| !row.is_control);
+    rows.filter_map(|row| doubt(view, row)).collect()
+}
+
+fn doubt(view: &View<'_>, row: &Comparison) -> Option<Sentence> {
+    let mut entries = view.entries();
+    let entry = entries.find(|entry| entry.label == row.workload)?;
+    let loads = std::iter::once(entry).chain(view.corners_of(entry));
+    let ratios: Vec<(String, f64)> = loads
+        .filter_map(|load| {
+            let ratio = view.comparison(load, &row.arm)?.ratio?;
+            Some((load_name(entry, load), ratio.estimate))
+        })
+        .collect();
+    let factor = 1.0 + view.results.manifest.policy.margin;
+    let is_less = ratios.iter().any(|(_, ratio)| *ratio < 1.0 / factor);
+    let is_more = ratios.iter().any(|(_, ratio)| *ratio > factor);
+    if !(is_less && is_more) {
+        return None;
+    }
+    let each: Vec<String> = ratios
+        .iter()
+        .map(|(name, ratio)| format!("{name}: {ratio:.2}×"))
+        .collect();
+    Some(Sentence {
+        mark: "depends".into(),
+        tone: Tone::Care,
+        text: format!(
+            "Whether {} or {} is better on {} depends on what the recording cannot tell",
+            row.arm, row.base, row.workload
+        ),
+        detail: format!(
+            "The {} as a multiple of that of {}: {}. Declare what is known when the model is fitted.",
+            row.metric.name(),
+            row.base,
+            each.join("; ")
+        ),
+    })
+}

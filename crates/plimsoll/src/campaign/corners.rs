@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a recording cannot tell is played at its corners, beside the model itself.
+//!
+//! A corner is one more workload of the same experiment, in a few of its blocks; the report makes
+//! a band of it.
+
+use super::Asked;
+use plimsoll_core::model::Corner;
+use plimsoll_core::workload::Workload;
+
+/// Which corners of a model are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Corners {
+    /// The kindest and the harshest.
+    Ends,
+    /// Every one, at most four.
+    All,
+    /// None.
+    Off,
+}
+
+impl Corners {
+    fn of(self, workload: &Workload) -> Vec<Corner> {
+        let Workload::Model(model) = workload else {
+            return Vec::new();
+        };
+        let mut corners = match self {
+            Corners::Off => Vec::new(),
+            Corners::Ends | Corners::All => model.corners(),
+        };
+        if self == Corners::Ends && corners.len() > 2 {
+            // They come kindest first.
+            corners.drain(1..corners.len() - 1);
+        }
+        corners
+    }
+}
+
+/// What was asked for, each model followed by its corners.
+pub(crate) fn with_corners(asked: Vec<Asked>, corners: Corners) -> Vec<Asked> {
+    let mut all = Vec::new();
+    for one in asked {
+        let of_it = corners.of(&one.workload);
+        let (scale, length) = (one.scale, one.length);
+        all.push(one);
+        all.extend(of_it.into_iter().map(|corner| Asked {
+            workload: Workload::Model(Box::new(corner.model)),
+            scale,
+            notes: Vec::new(),
+            length,
+            is_corner: true,
+        }));
+    }
+    all
+}
