@@ -14,7 +14,7 @@ use plimsoll_core::model::{Fidelity, Gaps, Packed, Packer};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
-pub(crate) use self::counted::Counted;
+use self::counted::Counted;
 pub(crate) use self::measures::{Measures, distance};
 pub(crate) use self::table::Table;
 use crate::error::TraceError;
@@ -60,6 +60,17 @@ pub struct Survey {
     pub devices: Vec<Device>,
     /// From the first start to the last, and to the last end where ends are told.
     pub length: Nanos,
+}
+
+impl Survey {
+    fn place_of(&self, disk: &str, about: &About) -> Result<usize, TraceError> {
+        let place = self.devices.iter().position(|device| device.name == disk);
+        place.ok_or_else(|| TraceError::NoDisk {
+            disk: disk.into(),
+            recording: about.name.clone(),
+            disks: self.devices.iter().map(|d| d.name.clone()).collect(),
+        })
+    }
 }
 
 /// Reads a recording of requests to its end and says what is in it.
@@ -137,22 +148,13 @@ pub(crate) fn device_of(
     about: &About,
     disk: Option<&str>,
 ) -> Result<usize, TraceError> {
-    let disks = || survey.devices.iter().map(|d| d.name.clone()).collect();
-    let recording = || about.name.clone();
     match (disk, &survey.devices[..]) {
         (None, [_]) => Ok(0),
-        (None, _) => Err(TraceError::DiskMissing {
-            recording: recording(),
-            disks: disks(),
+        (None, devices) => Err(TraceError::DiskMissing {
+            recording: about.name.clone(),
+            disks: devices.iter().map(|d| d.name.clone()).collect(),
         }),
-        (Some(disk), devices) => {
-            let place = devices.iter().position(|device| device.name == disk);
-            place.ok_or_else(|| TraceError::NoDisk {
-                disk: disk.into(),
-                recording: recording(),
-                disks: disks(),
-            })
-        }
+        (Some(disk), _) => survey.place_of(disk, about),
     }
 }
 
@@ -171,7 +173,7 @@ pub fn count_requests(
 ) -> Result<Box<dyn Counters>, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
-    let place = device_of(survey, &about, Some(disk))?;
+    let place = survey.place_of(disk, &about)?;
     let mut counted = Counted::new(&about, disk, interval);
     each(requests, |request| {
         if usize::from(request.target) == place {
@@ -197,7 +199,7 @@ pub fn fit_requests(
 ) -> Result<Fitted, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
-    let place = device_of(survey, &about, Some(disk))?;
+    let place = survey.place_of(disk, &about)?;
     let device = &survey.devices[place];
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut counted = Counted::new(&about, disk, interval);

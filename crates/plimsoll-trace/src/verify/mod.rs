@@ -27,7 +27,7 @@ use crate::cells::cells;
 use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
 use crate::phases::Seen;
-use crate::recorded::{Counted, Device, Measures, device_of, each, survey};
+use crate::recorded::{Device, Measures, count_requests, device_of, each, survey};
 use crate::recording::{Counters, Recording, Requests, open};
 use crate::requests::Sorted;
 use crate::window::{Times, Window};
@@ -79,6 +79,7 @@ pub struct Reference {
     to: String,
     cells: Vec<Cell>,
     bursts: Vec<Bursts>,
+    phases: Vec<Phase>,
     /// What the reader should know, as sentences.
     pub warnings: Vec<String>,
 }
@@ -98,22 +99,12 @@ impl Reference {
                 let place = device_of(&found, requests.about(), part.disk.as_deref())?;
                 let interval = Nanos(found.length.0.div_ceil(INTERVALS).max(1));
                 let disk = &found.devices[place].name;
-                let mut counted = Counted::new(requests.about(), disk, interval);
-                let mut again = reopened(path)?;
-                each(&mut *again, |request| {
-                    if usize::from(request.target) == place {
-                        counted.add(&traced(request.at, request), request.took);
-                    }
-                })?;
-                counted.finish(found.length, &*again);
-                let disk = Some(disk.clone());
-                Reference::of(
-                    &counted,
-                    &Part {
-                        disk,
-                        ..Part::default()
-                    },
-                )
+                let counted = count_requests(&mut *reopened(path)?, &found, disk, interval)?;
+                let part = Part {
+                    disk: Some(disk.clone()),
+                    ..Part::default()
+                };
+                Reference::of(&*counted, &part)
             }
         }
     }
@@ -152,13 +143,14 @@ impl Reference {
             );
             warnings.push(text);
         }
-        let bursts = Seen::of(&found).bursts;
+        let seen = Seen::of(&found);
         Ok(Reference {
             recording,
             disk,
             from: counters.times().civil(window.from_unix_ns),
             to: counters.times().civil(window.to_unix_ns),
-            bursts,
+            phases: seen.phases(&found, &|at| counters.times().civil(at)),
+            bursts: seen.bursts,
             cells: found.cells,
             warnings,
         })
@@ -181,7 +173,7 @@ impl Reference {
         let recorded = &self.cells[..self.cells.len().min(first.recorded)];
         let all = |recorded: &[Cell], submitted: &[Cell]| {
             let mut lines = fidelity(recorded, submitted, &self.bursts);
-            lines.extend(of_phases(load.phases(), recorded, submitted));
+            lines.extend(of_phases(&self.phases, recorded, submitted));
             lines
         };
         let lines = all(recorded, &first.cells);
@@ -199,8 +191,8 @@ impl Reference {
     }
 }
 
-/// The means of each phase that is long enough, where the load has phases and its intervals are those
-/// of the recording.
+/// The means of each phase of the recording that is long enough, where the load is counted in the
+/// same intervals.
 fn of_phases(phases: &[Phase], recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
     if recorded.len() != submitted.len() {
         return Vec::new();
@@ -244,15 +236,6 @@ fn refuse_window(requests: &dyn Requests, part: &Part) -> Result<(), TraceError>
     Err(TraceError::NoWindow {
         recording: requests.about().name.clone(),
     })
-}
-
-fn traced(at: Nanos, request: &crate::requests::Request) -> Traced {
-    Traced {
-        at,
-        kind: request.kind,
-        offset: request.offset,
-        bytes: request.bytes,
-    }
 }
 
 /// A recording of requests again, from its start, in the order of their starts.
@@ -360,7 +343,10 @@ pub fn verify_requests(
     each(&mut *again, |request| {
         if usize::from(request.target) == place {
             last = last.max(request.at);
-            let request = traced(last, request);
+            let request = Traced {
+                at: last,
+                ..request.traced()
+            };
             whole.add(&request);
             halves[usize::from(request.at >= half)].add(&request);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is submitted by a model, or by jobs of constant rates, counted interval by interval.
 
-use plimsoll_core::model::{Cell, Load, Model, Phase, Space};
+use plimsoll_core::model::{Cell, Load, Model, Space};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::Request;
 use plimsoll_core::rng::{Rng, Seed};
@@ -62,14 +62,6 @@ impl Submitted<'_> {
         match self {
             Submitted::Model(model) => model.length(),
             Submitted::Steady(_) => Nanos(u64::MAX),
-        }
-    }
-
-    /// The phases it is known to have.
-    pub(super) fn phases(&self) -> &[Phase] {
-        match self {
-            Submitted::Model(model) => &model.phases,
-            Submitted::Steady(_) => &[],
         }
     }
 
