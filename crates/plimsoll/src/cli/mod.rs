@@ -16,6 +16,7 @@ mod progress;
 mod raze;
 mod record;
 mod report;
+mod repro;
 mod run;
 pub(crate) mod spec;
 mod stack;
@@ -55,6 +56,7 @@ enum Command {
     Layers(layers::Args),
     Stack(stack::Args),
     Report(report::Args),
+    Repro(repro::Args),
     Import(import::Args),
     Export(export::Args),
     Raze(raze::Args),
@@ -93,6 +95,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Layers(args) => layers::main(&args),
         Command::Stack(args) => stack::main(&args),
         Command::Report(args) => report::main(&args),
+        Command::Repro(args) => repro::main(&args),
         Command::Import(args) => import::main(&args),
         Command::Export(args) => export::main(&args),
         Command::Raze(args) => raze::main(&args),

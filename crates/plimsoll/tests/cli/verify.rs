@@ -269,3 +269,60 @@ fn the_published_job_of_the_tutorial_fails_with_its_real_errors() {
     assert!(error_of(&one["lines"], "read bytes per second") <= -0.9);
     assert!(error_of(&one["lines"], "write operations per second") <= -0.9);
 }
+
+#[test]
+fn the_tutorial_is_done_again_whole() {
+    let Some(folder) = tutorial("the_tutorial_is_done_again_whole") else {
+        return;
+    };
+    let data = folder.join("../..").display().to_string();
+    let lab = Lab::new();
+    let args = [
+        "repro",
+        "pcp-model",
+        "--data",
+        &data,
+        "--no-compare",
+        "-o",
+        "out",
+    ];
+    let output = lab.run(&args);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let same = |word: &str| told.lines().filter(|line| line.ends_with(word)).count();
+    assert_eq!((same(" yes"), same(" NO")), (17, 0), "{told}");
+    assert_eq!(told.matches("[passed]").count(), 3, "{told}");
+    let page = std::fs::read_to_string(lab.path("out/pcp-model.html")).unwrap();
+    for model in ["nas", "db", "reporting"] {
+        let path = format!("out/{model}.toml");
+        let held = lab.run(&["run", &path, "null", "--dry-run"]);
+        assert_eq!(held.status.code(), Some(0), "{}", text(&held.stderr));
+    }
+    assert!(page.contains("one job, paced"), "the page has all columns");
+    assert!(text(&output.stderr).contains("comparison is left out"));
+}
+
+#[test]
+fn experiments_are_listed_and_those_that_are_not_there_are_refused() {
+    let lab = Lab::new();
+    let list = lab.run(&["repro"]);
+    let told = text(&list.stdout);
+    assert_eq!(list.status.code(), Some(0));
+    assert_eq!(
+        (told.lines().count(), told.matches("not yet").count()),
+        (5, 4)
+    );
+    for (args, word) in [
+        (&["repro", "lunch"][..], "no such experiment"),
+        (&["repro", "cloudfs"], "not there yet"),
+        (
+            &["repro", "pcp-model", "--data", "/nonexistent"],
+            "fetch-recordings.sh",
+        ),
+    ] {
+        let output = lab.run(args);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(word), "{errors}");
+    }
+}

@@ -86,7 +86,7 @@ impl HeldJob {
         self.verification.missed().next().is_none()
     }
 
-    pub(super) fn json(&self) -> serde_json::Value {
+    pub(in crate::cli) fn json(&self) -> serde_json::Value {
         let others: Vec<serde_json::Value> = self
             .others
             .iter()

@@ -15,7 +15,7 @@ use plimsoll_trace::{Part, Recording, Reference, Submitted};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use self::job::{HeldJob, JobFile, Mapping};
+pub(super) use self::job::{HeldJob, JobFile, Mapping};
 
 /// Hold a model, or a job file of fio, against a recording: is this load the one that was recorded?
 ///
@@ -123,7 +123,7 @@ fn model(args: &Args) -> Outcome {
 }
 
 /// A model held against a recording, and what there is to be said of the recording.
-fn of_model(
+pub(super) fn of_model(
     model: &Model,
     against: &Path,
     asked: Part,

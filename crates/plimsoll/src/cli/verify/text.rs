@@ -49,7 +49,7 @@ pub(super) fn of_model(model: &Model, verification: &Verification) -> String {
 }
 
 /// Sections of a job held against a recording: the judged load, and other ways to take it.
-pub(in crate::cli) fn of_job(job: &HeldJob) -> String {
+pub(super) fn of_job(job: &HeldJob) -> String {
     let mut text = about(&job.sections, &job.verification);
     let _ = write!(
         text,

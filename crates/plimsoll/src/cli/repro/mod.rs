@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll repro`: published experiments done again.
+
+mod pcp_model;
+mod tables;
+
+use super::measure::Timing;
+use super::stack::Shape;
+use crate::failure::{Failure, Outcome};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Do a published experiment again, and put its figures beside ours.
+///
+/// Without a name it lists the experiments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll repro
+  plimsoll repro pcp-model --data demo /mnt/a /mnt/b
+
+scripts/fetch-recordings.sh DIR fetches the recordings of pcp-model.
+Exit code 14 when one of our models misses a gate.")]
+pub(super) struct Args {
+    /// The experiment.
+    name: Option<String>,
+    /// The two or more configurations that are compared, as for plimsoll compare (default: the
+    /// stacks local and raid1 as root, else none).
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Folder of its data, with pcp/diskmodel and perhaps published in it (default: what
+    /// PLIMSOLL_TEST_DATA says).
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Folder for models, results and the page; it must not exist.
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Blocks of the comparison.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    blocks: u32,
+    #[command(flatten)]
+    timing: Timing,
+    #[command(flatten)]
+    shape: Shape,
+    /// Block devices among the targets may be overwritten, as for plimsoll compare.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
+    destroy: Vec<String>,
+    /// Leave the comparison out.
+    #[arg(long, conflicts_with = "targets")]
+    no_compare: bool,
+}
+
+/// An experiment: its name, what was published, and whether it can be done here.
+struct Experiment {
+    name: &'static str,
+    what: &'static str,
+    is_there: bool,
+}
+
+/// The experiments whose tables were published.
+const EXPERIMENTS: [Experiment; 5] = [
+    Experiment {
+        name: "pcp-model",
+        what: "tutorial of Performance Co-Pilot: a fio model of a file server and a database, fitted by hand",
+        is_there: true,
+    },
+    Experiment {
+        name: "appliance",
+        what: "a storage appliance as a virtual machine: filebench, scp across a fail-over",
+        is_there: false,
+    },
+    Experiment {
+        name: "build-farm",
+        what: "storage of a farm that builds packages: bonnie++",
+        is_there: false,
+    },
+    Experiment {
+        name: "lustre",
+        what: "Lustre in a cloud: sgpdd-survey and iozone",
+        is_there: false,
+    },
+    Experiment {
+        name: "cloudfs",
+        what: "GlusterFS with the layers of CloudFS: iozone",
+        is_there: false,
+    },
+];
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let Some(name) = &args.name else {
+        let line = |e: &Experiment| {
+            let state = if e.is_there { "      " } else { "not yet" };
+            format!("{:<12}{:<9}{}", e.name, state.trim(), e.what)
+        };
+        let lines: Vec<String> = EXPERIMENTS.iter().map(line).collect();
+        super::print(&lines.join("\n"));
+        return Ok(ExitCode::SUCCESS);
+    };
+    match EXPERIMENTS.iter().find(|e| e.name == name) {
+        Some(known) if known.is_there => pcp_model::main(args),
+        Some(_) => Err(
+            Failure::usage(format!("do {name} again: it is not there yet"))
+                .hint("its workloads can be run by hand: docs/repro.md says which"),
+        ),
+        None => Err(
+            Failure::usage(format!("do {name} again: there is no such experiment"))
+                .hint("`plimsoll repro` lists them"),
+        ),
+    }
+}

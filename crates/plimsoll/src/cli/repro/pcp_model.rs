@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tutorial "Comparing storage performance" of Performance Co-Pilot, whole: recorded averages,
+//! models, their verification beside that of the published job, and two configurations compared.
+
+use super::super::measure::{self, Measure, Source, measure, policy};
+use super::super::verify::{HeldJob, JobFile, Mapping, of_model};
+use super::super::{model_file, print, say};
+use super::tables;
+use super::{Args, Failure, Outcome};
+use crate::campaign::{self, Consent};
+use crate::failure::{Code, failed};
+use plimsoll_core::event::Results;
+use plimsoll_core::model::Verification;
+use plimsoll_core::profile::Profile;
+use plimsoll_report::Report;
+use plimsoll_report::model::{Item, Section, Sentence, Tone};
+use plimsoll_trace::{FitOptions, Part, Recording};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Bytes the load is spread over: small enough for the stacks of a small machine.
+const WORKING_SET_BYTES: u64 = 512 << 20;
+/// A figure of the published spreadsheet: its name, its digits, and where ours stands.
+type Published = (&'static str, &'static str, fn(&Profile) -> Option<f64>);
+
+/// A component of the tutorial's load.
+pub(super) struct Component {
+    pub(super) title: &'static str,
+    /// Name of its model, and of its file.
+    model: &'static str,
+    recording: &'static str,
+    disk: &'static str,
+    from: &'static str,
+    to: &'static str,
+    /// Sections of the published job that stand for it.
+    sections: &'static [&'static str],
+    pub(super) published: &'static [Published],
+}
+
+const COMPONENTS: [Component; 3] = [
+    Component {
+        title: "File server (NAS), 11:00 to 12:00",
+        model: "nas",
+        recording: "nasdata",
+        disk: "sdi",
+        from: "11:00",
+        to: "12:00",
+        sections: &["nas_read_load", "nas_write_load"],
+        published: &[
+            ("reads/s", "84.987851", |p| {
+                Some(p.directions.first()?.ops_per_s.stochastic)
+            }),
+            ("read KiB/s", "2521.440829", |p| {
+                Some(p.directions.first()?.bytes_per_s.stochastic / 1024.0)
+            }),
+            ("writes/s", "40.046553", |p| {
+                Some(p.directions.get(1)?.ops_per_s.stochastic)
+            }),
+            ("write KiB/s", "1233.424685", |p| {
+                Some(p.directions.get(1)?.bytes_per_s.stochastic / 1024.0)
+            }),
+            ("busy share", "0.13912", |p| Some(p.utilisation?.stochastic)),
+        ],
+    },
+    Component {
+        title: "Database, interactive, 11:10 to 11:55",
+        model: "db",
+        recording: "dbdata",
+        disk: "F:",
+        from: "11:10",
+        to: "11:55",
+        sections: &["db_load"],
+        published: &[
+            ("reads/s", "145.142408", |p| {
+                Some(p.directions.first()?.ops_per_s.stochastic)
+            }),
+            ("read bytes/s", "1255955.8", |p| {
+                Some(p.directions.first()?.bytes_per_s.stochastic)
+            }),
+            ("writes/s", "82.343775", |p| {
+                Some(p.directions.get(1)?.ops_per_s.stochastic)
+            }),
+            ("write bytes/s", "803580.8", |p| {
+                Some(p.directions.get(1)?.bytes_per_s.stochastic)
+            }),
+            ("mean queue", "2.094444", |p| {
+                Some(p.queue.as_ref()?.average.stochastic)
+            }),
+            ("idle share", "0.531372", |p| {
+                Some(1.0 - p.utilisation?.stochastic)
+            }),
+        ],
+    },
+    Component {
+        title: "Database, reporting, 11:00 to 11:05",
+        model: "reporting",
+        recording: "dbdata",
+        disk: "F:",
+        from: "11:00",
+        to: "11:05",
+        sections: &["bi_load"],
+        published: &[
+            ("reads/s", "863.729369", |p| {
+                Some(p.directions.first()?.ops_per_s.stochastic)
+            }),
+            ("read bytes/s", "42983866.7", |p| {
+                Some(p.directions.first()?.bytes_per_s.stochastic)
+            }),
+            ("writes/s", "67.330524", |p| {
+                Some(p.directions.get(1)?.ops_per_s.stochastic)
+            }),
+            ("write bytes/s", "650304.4", |p| {
+                Some(p.directions.get(1)?.bytes_per_s.stochastic)
+            }),
+            ("mean queue", "9.2", |p| {
+                Some(p.queue.as_ref()?.average.stochastic)
+            }),
+            ("idle share", "0.283327", |p| {
+                Some(1.0 - p.utilisation?.stochastic)
+            }),
+        ],
+    },
+];
+
+/// What was made of a component.
+pub(super) struct Done {
+    pub(super) component: &'static Component,
+    pub(super) profile: Profile,
+    pub(super) ours: Verification,
+    pub(super) published: HeldJob,
+    file: PathBuf,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let data = data(args)?;
+    let id = campaign::run_id();
+    let folder = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("plimsoll-results").join(format!("pcp-model-{id}")));
+    std::fs::create_dir_all(folder.parent().unwrap_or(Path::new("")))
+        .and_then(|()| std::fs::create_dir(&folder))
+        .map_err(|error| Failure::usage(format!("make {}: {error}", folder.display())))?;
+    let tutorial = data.join("pcp/diskmodel");
+    let mut done = Vec::new();
+    for component in &COMPONENTS {
+        done.push(component_done(component, &tutorial, &folder)?);
+    }
+    let results = compared(args, &done, &folder)?;
+    let table = data.join("published/pcp-fio.csv");
+    let report = report(&done, results.as_ref(), &table, &id);
+    let width = super::super::width();
+    print(&plimsoll_report::terminal(
+        &report,
+        width,
+        super::super::colour(),
+        false,
+    ));
+    let page = folder.join("pcp-model.html");
+    std::fs::write(&page, plimsoll_report::html(&report)).map_err(|error| {
+        Failure::new(Code::Failed, format!("write {}: {error}", page.display()))
+    })?;
+    print(&format!("Page: {}", page.display()));
+    if let Some(results) = &results {
+        measure::check_data(results)?;
+        measure::check_trials(results)?;
+    }
+    if done.iter().any(|done| done.ours.missed().next().is_some()) {
+        return super::super::done(Code::Gate);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder with the recordings and the published job.
+fn data(args: &Args) -> Result<PathBuf, Failure> {
+    let set = || std::env::var_os("PLIMSOLL_TEST_DATA").map(PathBuf::from);
+    let hint = "scripts/fetch-recordings.sh DIR fetches them from Debian's package pcp-doc; then give \
+                --data DIR";
+    let folder = args.data.clone().or_else(set).ok_or_else(|| {
+        Failure::usage("find the recordings of the tutorial: no folder is given").hint(hint)
+    })?;
+    for file in ["nasdata.meta", "dbdata.meta", "model.fio"] {
+        let path = folder.join("pcp/diskmodel").join(file);
+        if !path.is_file() {
+            let text = format!(
+                "find the recordings of the tutorial: there is no {}",
+                path.display()
+            );
+            return Err(Failure::usage(text).hint(hint));
+        }
+    }
+    Ok(folder)
+}
+
+fn component_done(
+    component: &'static Component,
+    tutorial: &Path,
+    folder: &Path,
+) -> Result<Done, Failure> {
+    let recording = tutorial.join(component.recording);
+    let opened = plimsoll_trace::open(&recording).map_err(failed(Code::Usage))?;
+    let Recording::Counters(counters) = opened else {
+        return Err(Failure::usage(format!(
+            "read {}: it holds no counters",
+            recording.display()
+        )));
+    };
+    let window = counters
+        .times()
+        .window(Some(component.from), Some(component.to))
+        .map_err(failed(Code::Usage))?;
+    let options = FitOptions {
+        disk: component.disk.into(),
+        window,
+        name: component.model.into(),
+        working_set_bytes: WORKING_SET_BYTES,
+    };
+    let mut fitted = plimsoll_trace::fit(&*counters, &options).map_err(failed(Code::Usage))?;
+    let file = folder.join(component.model).with_extension("toml");
+    model_file::write(&file, &mut fitted.model)?;
+    let part = Part {
+        disk: Some(component.disk.into()),
+        from: Some(component.from.into()),
+        to: Some(component.to.into()),
+        of_model: false,
+    };
+    let (ours, _) = of_model(&fitted.model, &recording, part.clone())?;
+    let map = Mapping {
+        sections: component.sections.iter().map(|s| (*s).to_owned()).collect(),
+        part,
+    };
+    let published = JobFile::read(&tutorial.join("model.fio"))?.hold(&map, &recording, None)?;
+    Ok(Done {
+        component,
+        profile: fitted.profile,
+        ours,
+        published,
+        file,
+    })
+}
+
+/// The configurations that are compared: those that were given, else two stacks where they can be
+/// stood up.
+fn targets(args: &Args) -> Vec<String> {
+    if args.no_compare {
+        return Vec::new();
+    }
+    if !args.targets.is_empty() || !rustix::process::geteuid().is_root() {
+        return args.targets.clone();
+    }
+    ["local", "raid1"].map(str::to_owned).to_vec()
+}
+
+fn compared(args: &Args, done: &[Done], folder: &Path) -> Result<Option<Results>, Failure> {
+    let targets = targets(args);
+    if targets.is_empty() {
+        say("note: the comparison is left out: give two targets, such as two directories");
+        return Ok(None);
+    }
+    // The database's scan asks for more than a small machine's disks carry; its figures would be of
+    // an overload.
+    let played = done
+        .iter()
+        .filter(|done| done.component.model != "reporting");
+    let workloads: Vec<String> = played.map(|done| done.file.display().to_string()).collect();
+    measure(&Measure {
+        targets: &targets,
+        workloads: &workloads,
+        control: true,
+        blocks: args.blocks,
+        whole: false,
+        timing: &args.timing,
+        shape: &args.shape,
+        source: &Source::HERE,
+        consent: Consent::of(&args.destroy),
+        policy: policy(0.05)?,
+        output: Some(&folder.join("comparison")),
+        json: false,
+        dry_run: false,
+        ladder: &[],
+    })
+}
+
+fn report(done: &[Done], results: Option<&Results>, published: &Path, id: &str) -> Report {
+    let mut sections = vec![
+        section(
+            "1. What was recorded",
+            "The averages of the tutorial's spreadsheet, counted again from the recordings: means of the rates of all intervals.",
+            vec![Item::Table(tables::baseline(done))],
+        ),
+        section(
+            "2. The components, and what their averages hide",
+            "One model for each component: all of its intervals.",
+            vec![Item::Table(tables::components(done))],
+        ),
+    ];
+    let verifications = done.iter().map(tables::verification);
+    let items = verifications.flat_map(|(table, why)| [Item::Table(table), Item::Text(why)]);
+    sections.push(section(
+        "3. Is the model the load that was recorded?",
+        "The error of each metric: of our model, and of the job file that the tutorial publishes.",
+        items.collect(),
+    ));
+    let compared = results.map(|results| Item::Table(tables::compared(results)));
+    let theirs = tables::published(published);
+    let lead = "Response times count from the moment a request was due; the published ones from its hand-over, of one job of four, on other hardware.";
+    sections.push(section(
+        "4. Two configurations under the load",
+        lead,
+        compared.into_iter().chain(theirs).collect(),
+    ));
+    Report {
+        title: "Comparing storage performance: the tutorial of Performance Co-Pilot, done again"
+            .into(),
+        subtitle: format!("plimsoll repro pcp-model · {id}"),
+        headline: done.iter().map(headline).collect(),
+        sections,
+        data: tables::data(done, results).to_string(),
+    }
+}
+
+fn section(title: &str, lead: &str, items: Vec<Item>) -> Section {
+    Section {
+        items,
+        ..Section::new(title, lead)
+    }
+}
+
+fn headline(done: &Done) -> Sentence {
+    let missed = done.ours.missed().count();
+    let theirs = done.published.verification.missed().count();
+    let all = done.published.verification.lines.len();
+    Sentence {
+        mark: if missed == 0 { "passed" } else { "FAILED" }.into(),
+        tone: if missed == 0 { Tone::Good } else { Tone::Bad },
+        text: format!(
+            "{}: our model misses {missed} of {} gates, the published job {theirs} of {all}",
+            done.component.title,
+            done.ours.lines.len()
+        ),
+        detail: tables::claims(&done.published),
+    }
+}
