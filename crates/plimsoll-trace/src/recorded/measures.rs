@@ -2,7 +2,7 @@
 //! What is measured of a stream of requests, and how far two streams are apart.
 
 use plimsoll_core::model::{Fidelity, ZONE_BYTES};
-use plimsoll_core::num::{ratio, round_u64, to_usize};
+use plimsoll_core::num::{ratio, to_usize};
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
@@ -11,8 +11,9 @@ use super::Device;
 use super::reuse::Reuse;
 use super::table::Table;
 
-/// Classes of gaps for each power of ten: fine against those in which gaps are kept.
-const GAP_CLASSES: f64 = 64.0;
+/// Bits behind the first by which gaps are put into classes: 64 for each power of two, fine against
+/// those in which gaps are kept.
+const GAP_BITS: u32 = 6;
 /// Windows in which requests are counted, for how bursty they are.
 const WINDOWS: [(Nanos, &str); 5] = [
     (Nanos(10_000_000), "10 ms"),
@@ -209,12 +210,17 @@ pub(crate) fn distance(metric: &str, error: f64, gate: f64) -> Fidelity {
     }
 }
 
+/// Gaps of up to 64 ns are classes of their own, longer ones one of 64 in their power of two.
 fn gap_class(gap: Nanos) -> usize {
-    if gap.0 == 0 {
-        return 0;
-    }
-    let class = 1.0 + GAP_CLASSES * (gap.0 as f64).log10();
-    to_usize(round_u64(class))
+    let shift = (63 - gap.0.max(1).leading_zeros()).saturating_sub(GAP_BITS);
+    to_usize((u64::from(shift) << GAP_BITS) + (gap.0 >> shift))
+}
+
+/// The shortest gap of a class, ns.
+fn class_begin(class: usize) -> f64 {
+    let per = 1usize << GAP_BITS;
+    let shift = (class / per).saturating_sub(1);
+    (class - shift * per) as f64 * (shift as f64).exp2()
 }
 
 /// Total variation: the share of the counts that would have to move to make two tables alike.
@@ -245,10 +251,11 @@ fn decades_apart(a: &[u64], b: &[u64]) -> f64 {
     for class in 0..a.len().max(b.len()) {
         below += at(a, class) / all_a - at(b, class) / all_b;
         if class > 0 {
-            apart += f64::abs(below);
+            let way = class_begin(class + 1) / class_begin(class);
+            apart += f64::abs(below) * way.log10();
         }
     }
-    apart / GAP_CLASSES
+    apart
 }
 
 #[cfg(test)]
@@ -273,7 +280,10 @@ mod tests {
             classes
         };
         let apart = decades_apart(&gaps(1_000), &gaps(10_000));
-        assert!((apart - 1.0).abs() < 1e-12, "{apart}");
+        // To the width of a class.
+        assert!((apart - 1.0).abs() < 0.01, "{apart}");
+        let found = class_begin(gap_class(Nanos(123_456_789)));
+        assert!((0.98..=1.0).contains(&(found / 123_456_789.0)), "{found}");
         assert!(decades_apart(&gaps(0), &gaps(1)).abs() < 1e-12);
     }
 

@@ -18,7 +18,7 @@ use self::counted::Counted;
 pub(crate) use self::measures::{Measures, distance};
 pub(crate) use self::table::Table;
 use crate::error::TraceError;
-use crate::fit::{FitOptions, Fitted, fit};
+use crate::fit::{FitOptions, Fitted, fit_within};
 use crate::recording::{About, Counters, Detail, Requests};
 use crate::requests::Request;
 
@@ -223,7 +223,8 @@ pub fn fit_requests(
     })?;
     let packed = packer.finish(survey.length);
     counted.finish(survey.length, requests);
-    let mut fitted = fit(
+    // What is played are the requests, so nothing is drawn from the intervals to be checked.
+    let mut fitted = fit_within(
         &counted,
         &FitOptions {
             disk: disk.into(),
@@ -231,6 +232,7 @@ pub fn fit_requests(
             name: name.into(),
             working_set_bytes: packed.footprint_bytes().max(packed.largest_bytes().into()),
         },
+        0,
     )?;
     let mut played = Measures::new(device, survey.length);
     packed.unpack().for_each(|request| played.add(&request));

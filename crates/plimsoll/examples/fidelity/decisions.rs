@@ -37,6 +37,8 @@ const INTERVALS_MIN: u64 = 8;
 const SEEDS: u64 = 5;
 /// Pairs of devices that are no further apart than this are not asked for.
 const APART: f64 = 0.1;
+/// Pairs that are no further apart than this factor are harder to tell, and counted by themselves, too.
+const NEAR: f64 = 3.0;
 
 type Figure = fn(&Responses) -> f64;
 const FIGURES: [(&str, Figure); 2] = [
@@ -109,6 +111,10 @@ struct Judged {
     agreed: u64,
     /// Of those, as in the recording.
     agreed_alike: u64,
+    /// No further apart than [`NEAR`].
+    near: u64,
+    /// Of those, ordered alike by the model.
+    near_alike: u64,
     devices: u64,
     /// Whose recorded figure is in the band of the corners.
     held: u64,
@@ -130,6 +136,10 @@ impl Judged {
                 judged.apart += 1;
                 let is_alike = (a.model < b.model) == (ratio < 1.0);
                 judged.alike += u64::from(is_alike);
+                if ratio.max(1.0 / ratio) <= NEAR {
+                    judged.near += 1;
+                    judged.near_alike += u64::from(is_alike);
+                }
                 let corners = a.corners.iter().zip(&b.corners);
                 let mut orders = corners.map(|(a, b)| a < b);
                 if orders.all(|order| order == (a.model < b.model)) {
@@ -191,13 +201,15 @@ impl Judged {
     fn add(&mut self, other: &Judged) {
         self.apart += other.apart;
         self.alike += other.alike;
+        self.near += other.near;
+        self.near_alike += other.near_alike;
         self.agreed += other.agreed;
         self.agreed_alike += other.agreed_alike;
         self.devices += other.devices;
         self.held += other.held;
     }
 
-    fn rows(&self, name: &str, figure: &str) -> [Row; 4] {
+    fn rows(&self, name: &str, figure: &str) -> [Row; 5] {
         let row = |what: String, part: u64, whole: u64, at_least| Row {
             what: format!("{name}: {what}, %"),
             values: vec![100.0 * part as f64 / whole as f64],
@@ -211,6 +223,12 @@ impl Judged {
                 self.alike,
                 self.apart,
                 goal,
+            ),
+            row(
+                format!("of {} pairs within a factor of 3 by {figure}", self.near),
+                self.near_alike,
+                self.near,
+                None,
             ),
             row(
                 format!("pairs that all corners order one way by {figure}"),

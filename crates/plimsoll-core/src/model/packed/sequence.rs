@@ -160,8 +160,8 @@ fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
 /// Everything that is remembered on the way.
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
-    gaps: Gaps,
-    step_gaps: Vec<Nanos>,
+    /// `None` where gaps are kept exactly.
+    steps: Option<Steps>,
     /// Class of the last gap in steps of 16.
     last_gap: usize,
     last_place: Place,
@@ -172,10 +172,14 @@ pub(super) struct Sequence {
     start_habits: Latest<(Kind, u32)>,
     /// Start, kind and length of the request that followed a place.
     followers: Vec<(u64, (Kind, u32))>,
+    /// That of the last start: asked for as soon as it is known, since memory takes its time.
+    follower: (u64, (Kind, u32)),
     last_start: u64,
     last_end: u64,
     /// Pairs of kind and length by their symbol less one.
     transfers: Vec<(Kind, u32)>,
+    /// Where in `transfers` a pair was found last, by a hash of it.
+    found: [u8; 256],
 }
 
 /// No place of any device: streams that have not been seen end there.
@@ -184,8 +188,7 @@ const NOWHERE: u64 = u64::MAX;
 impl Sequence {
     pub(super) fn new(gaps: Gaps) -> Sequence {
         Sequence {
-            gaps,
-            step_gaps: step_gaps(gaps),
+            steps: step_bits(gaps).map(Steps::new),
             last_gap: 0,
             last_place: Place::Far,
             ends: Latest([NOWHERE; RECENT]),
@@ -193,6 +196,8 @@ impl Sequence {
             end_habits: Latest([(Kind::Read, 0); RECENT]),
             start_habits: Latest([(Kind::Read, 0); RECENT]),
             followers: vec![(NOWHERE, (Kind::Read, 0)); FOLLOWERS],
+            found: [0; 256],
+            follower: (NOWHERE, (Kind::Read, 0)),
             last_start: 0,
             last_end: 0,
             transfers: Vec::with_capacity(TRANSFERS_MAX),
@@ -208,7 +213,7 @@ impl Sequence {
         let offset = match place {
             Place::Continues(rank) => self.ends.0[rank],
             Place::Again(rank) => self.starts.0[rank],
-            Place::Follows => self.followers[slot(self.last_start)].0,
+            Place::Follows => self.follower.0,
             Place::Near => self.code_near(coder, given.offset),
             Place::Far => code_number(coder, table::FAR, given.offset),
         };
@@ -222,19 +227,19 @@ impl Sequence {
     }
 
     fn code_gap(&mut self, coder: &mut impl Coder, place: Place, gap: Nanos) -> Nanos {
-        let Some(bits) = step_bits(self.gaps) else {
+        let Some(steps) = &self.steps else {
             return Nanos(code_number(coder, table::EXACT_GAP, gap.0));
         };
         let table = table::GAP + 6 * self.last_gap + place.situation();
-        let (class, step) = gap_class(gap, bits);
+        let (class, step) = steps.of(gap);
         let class = coder.symbol(table, class);
         self.last_gap = usize::from(class / 16);
-        let Some(class) = class.checked_sub(1) else {
-            return Nanos(0);
-        };
         // Where in its class a gap lies is as good as random, so it stands as it is.
-        let step = coder.plain(bits, step);
-        self.step_gaps[(usize::from(class) << bits) + to_usize(step)]
+        let step = match class {
+            0 => 0,
+            _ => coder.plain(steps.bits, step),
+        };
+        steps.gap(class, step)
     }
 
     fn code_place(&mut self, coder: &mut impl Coder, offset: u64) -> Place {
@@ -251,7 +256,7 @@ impl Sequence {
         if let Some(rank) = self.starts.rank(offset) {
             return Place::Again(rank);
         }
-        if self.followers[slot(self.last_start)].0 == offset {
+        if self.follower.0 == offset {
             return Place::Follows;
         }
         let bits = |value: u64| 64 - value.leading_zeros();
@@ -281,14 +286,13 @@ impl Sequence {
         let habit = match place {
             Place::Continues(rank) => self.end_habits.0[rank],
             Place::Again(rank) => self.start_habits.0[rank],
-            Place::Follows => self.followers[slot(self.last_start)].1,
+            Place::Follows => self.follower.1,
             Place::Near | Place::Far => self.end_habits.0[0],
         };
-        let known = || self.transfers.iter().position(|pair| *pair == given);
         let symbol = if given == habit {
             HABIT
         } else {
-            known().map_or(OTHER, |number| small(number + 1))
+            self.known(given).map_or(OTHER, |number| small(number + 1))
         };
         match coder.symbol(table::TRANSFER + place.situation(), symbol) {
             HABIT => habit,
@@ -298,6 +302,19 @@ impl Sequence {
                 pair.copied().unwrap_or(habit)
             }
         }
+    }
+
+    /// The place of a pair among those that were met.
+    fn known(&mut self, given: (Kind, u32)) -> Option<usize> {
+        let hash = (given.1 ^ (given.0 as u32) << 20).wrapping_mul(0x9e37_79b9) >> 24;
+        let found = &mut self.found[hash as usize];
+        let guess = usize::from(*found);
+        if self.transfers.get(guess) == Some(&given) {
+            return Some(guess);
+        }
+        let number = self.transfers.iter().position(|pair| *pair == given)?;
+        *found = small(number);
+        Some(number)
     }
 
     /// Codes a pair of kind and length that has no symbol; from now on it has one, while there
@@ -331,6 +348,7 @@ impl Sequence {
             self.start_habits.renew(rank, transfer);
             self.followers[slot(self.last_start)] = (offset, transfer);
             self.last_start = offset;
+            self.follower = self.followers[slot(offset)];
         }
         self.last_end = end;
         self.last_place = place;
@@ -351,20 +369,6 @@ fn slot(start: u64) -> usize {
 /// Classes for each power of ten.
 const CLASSES_PER_DECADE: f64 = 10.0;
 
-/// 0 for no time at all, 1 for a nanosecond, 10 more for each power of ten; and the step within the
-/// class, of as many as these bits tell.
-fn gap_class(gap: Nanos, bits: u32) -> (u8, u64) {
-    if gap.0 == 0 {
-        return (0, 0);
-    }
-    let steps = CLASSES_PER_DECADE * f64::from(1u32 << bits);
-    let step = round_u64(steps * (gap.0 as f64).log10());
-    (
-        small(to_usize(1 + (step >> bits))),
-        step & ((1 << bits) - 1),
-    )
-}
-
 /// Bits that tell a gap's step within its class; `None` where gaps are kept exactly.
 fn step_bits(gaps: Gaps) -> Option<u32> {
     match gaps {
@@ -374,10 +378,60 @@ fn step_bits(gaps: Gaps) -> Option<u32> {
     }
 }
 
-/// The gap of each step of each class.
-fn step_gaps(gaps: Gaps) -> Vec<Nanos> {
-    let bits = step_bits(gaps).unwrap_or(0);
-    let steps = CLASSES_PER_DECADE * f64::from(1u32 << bits);
-    let gap = |step| Nanos(round_u64(10f64.powf(f64::from(step) / steps)));
-    (0..u32::from(u8::MAX) << bits).map(gap).collect()
+/// Classes of gaps: the first is of no time at all, the second begins at a nanosecond, ten more for
+/// each power of ten. Each has as many steps as these bits tell.
+#[derive(Debug, Clone)]
+struct Steps {
+    bits: u32,
+    /// The gap of each step.
+    gaps: Vec<Nanos>,
+    /// Where each step ends, ns.
+    ends: Vec<u64>,
+    /// The first step that may hold a gap of so many bits.
+    first: [usize; LENGTHS],
+}
+
+impl Steps {
+    fn new(bits: u32) -> Steps {
+        let per_decade = CLASSES_PER_DECADE * f64::from(1u32 << bits);
+        let at = |step: f64| round_u64(10f64.powf(step / per_decade));
+        let steps = 0..u32::from(u8::MAX - 1) << bits;
+        let ends: Vec<u64> = steps
+            .clone()
+            .map(|step| at(f64::from(step) + 0.5))
+            .collect();
+        let least = |bits: usize| 1u64.checked_shl(saturating_u32(bits as u64) - 1);
+        Steps {
+            bits,
+            gaps: steps.map(|step| Nanos(at(f64::from(step)))).collect(),
+            first: std::array::from_fn(|bits| match bits {
+                0 => 0,
+                _ => ends.partition_point(|end| Some(*end) <= least(bits)),
+            }),
+            ends,
+        }
+    }
+
+    /// The class of a gap, and its step within the class.
+    fn of(&self, gap: Nanos) -> (u8, u64) {
+        if gap.0 == 0 {
+            return (0, 0);
+        }
+        let first = self.first[64 - gap.0.leading_zeros() as usize];
+        let behind = self.ends[first..].iter().position(|end| gap.0 < *end);
+        let step = behind.map_or(self.ends.len() - 1, |more| first + more);
+        (
+            small((step >> self.bits) + 1),
+            step as u64 & ((1 << self.bits) - 1),
+        )
+    }
+
+    /// The gap of a step of a class.
+    fn gap(&self, class: u8, step: u64) -> Nanos {
+        let Some(class) = class.checked_sub(1) else {
+            return Nanos(0);
+        };
+        let step = (usize::from(class) << self.bits) + to_usize(step);
+        self.gaps.get(step).copied().unwrap_or_default()
+    }
 }
