@@ -7,7 +7,7 @@ use super::super::verify::{HeldJob, JobFile, Mapping, of_model};
 use super::super::{model_file, print, say};
 use super::tables;
 use super::{Args, Failure, Outcome};
-use crate::campaign::{self, Consent};
+use crate::campaign::{self, Consent, Corners};
 use crate::failure::{Code, failed};
 use plimsoll_core::event::Results;
 use plimsoll_core::model::Verification;
@@ -278,6 +278,7 @@ fn compared(args: &Args, done: &[Done], folder: &Path) -> Result<Option<Results>
         json: false,
         dry_run: false,
         ladder: &[],
+        corners: Corners::Off,
     })
 }
 
