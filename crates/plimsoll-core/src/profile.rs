@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a fit found in a recording, as it is printed and kept: averages, spread, bursts.
+//! What is found in a recording, as it is printed and kept: averages, spread, bursts, its devices
+//! side by side, and what only recorded requests tell.
 //!
 //! Data only. A profile describes; it is not played (that is [`crate::model::Model`]).
+
+mod devices;
+mod intervals;
+mod requests;
+
+pub use devices::{DeviceLoad, Devices, Layer, RankedBy};
+pub use intervals::{IntervalRow, Point, Points};
+pub use requests::{
+    Dispersion, InFlight, KindProfile, MissRatio, RequestsProfile, SizeCount, Skew, Streams, Times,
+    WorkingSet,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +86,7 @@ pub struct Queue {
     pub standard_error: Option<f64>,
 }
 
-/// What a fit found in one disk of a recording.
+/// What is found in one disk of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
@@ -103,9 +115,34 @@ pub struct Profile {
     /// Phases found, the base first; none where the load was alike throughout.
     #[serde(default)]
     pub phases: Vec<Phase>,
+    /// The figures over time, at most [`Profile::POINTS_MAX`] points; from the first of `from`.
+    pub points: Vec<Point>,
+    /// What only recorded requests tell.
+    pub requests: Option<RequestsProfile>,
+}
+
+/// A recording described: its devices side by side, and one of them in full.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// The recording, as it was named on the command line.
+    pub recording: String,
+    /// What kind of recording it is, such as `PCP archive, version 2`.
+    pub format: String,
+    /// The host that was recorded; empty when the recording does not say.
+    pub host: String,
+    /// All its devices.
+    pub devices: Devices,
+    /// One of them.
+    pub profile: Profile,
+    /// What the reader should know, as sentences.
+    pub warnings: Vec<String>,
 }
 
 impl Profile {
+    /// Most points over time: enough for a wide chart.
+    pub const POINTS_MAX: usize = 500;
+
     /// One direction.
     #[must_use]
     pub fn direction(&self, direction: Direction) -> Option<&DirectionProfile> {
@@ -152,6 +189,8 @@ mod tests {
             busy_ms_per_op: None,
             bursts: Vec::new(),
             phases: Vec::new(),
+            points: Vec::new(),
+            requests: None,
         };
         let text = toml::to_string(&profile).unwrap();
         assert_eq!(toml::from_str::<Profile>(&text).unwrap(), profile, "{text}");

@@ -39,31 +39,46 @@ pub(crate) struct Cells {
     pub(crate) implausible: u64,
 }
 
+/// Whether a disk can do so much: the larger of reads and writes, and of their bytes.
+pub(crate) fn is_plausible(ops: f64, bytes: f64, seconds: f64) -> bool {
+    ops <= OPS_PER_S_MAX * seconds && bytes <= BYTES_PER_S_MAX * seconds
+}
+
 /// The series on the grid of its read counter, or the name of the counter that is missing.
 pub(crate) fn cells(series: &DiskSeries) -> Result<Cells, &'static str> {
-    let column = |metric: DiskMetric| series.column(metric).ok_or(metric.pcp_name());
-    let [reads, writes, read_bytes, write_bytes] = NEEDED;
-    let grid = column(reads)?;
-    let mut others = [
-        Walk::of(column(writes)?),
-        Walk::of(column(read_bytes)?),
-        Walk::of(column(write_bytes)?),
-    ];
+    let is_missing = |metric: &&DiskMetric| series.column(**metric).is_none();
+    match NEEDED.iter().find(is_missing) {
+        Some(metric) => Err(metric.pcp_name()),
+        None => Ok(known_cells(series)),
+    }
+}
+
+/// The series on the grid of its first counter; what was not recorded counts as nothing.
+pub(crate) fn known_cells(series: &DiskSeries) -> Cells {
+    let mut walks = NEEDED.map(|metric| series.column(metric).map(Walk::of));
     // Fractions of an operation at interpolated edges are carried on, not rounded away.
     let mut owed = [0.0; 3];
     let mut result = Cells::default();
-    for interval in &grid.intervals {
-        let rises = [0, 1, 2].map(|i: usize| others[i].rise(interval));
-        let (true, [Some(writes), Some(read_bytes), Some(write_bytes)]) =
-            (interval.is_kept(), rises)
+    for interval in series.grid() {
+        let rises = walks.each_mut().map(|walk| match walk {
+            Some(walk) => walk.rise(interval),
+            None => Some(0.0),
+        });
+        let (
+            true,
+            [
+                Some(reads),
+                Some(writes),
+                Some(read_bytes),
+                Some(write_bytes),
+            ],
+        ) = (interval.is_kept(), rises)
         else {
             result.dropped += 1;
             continue;
         };
         let seconds = interval.seconds();
-        let ops = interval.difference.max(writes);
-        let bytes = read_bytes.max(write_bytes);
-        if ops > OPS_PER_S_MAX * seconds || bytes > BYTES_PER_S_MAX * seconds {
+        if !is_plausible(reads.max(writes), read_bytes.max(write_bytes), seconds) {
             result.dropped += 1;
             result.implausible += 1;
             continue;
@@ -77,7 +92,7 @@ pub(crate) fn cells(series: &DiskSeries) -> Result<Cells, &'static str> {
         result.cells.push(Cell {
             length: Nanos(interval.to_unix_ns - interval.from_unix_ns),
             read: Load {
-                ops: round_u64(interval.difference),
+                ops: round_u64(reads),
                 bytes: whole(1, read_bytes),
             },
             write: Load {
@@ -86,17 +101,18 @@ pub(crate) fn cells(series: &DiskSeries) -> Result<Cells, &'static str> {
             },
         });
     }
-    Ok(result)
+    result
 }
 
 /// A column read from front to back in step with the grid.
-struct Walk<'a> {
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
     intervals: &'a [Interval],
     next: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn of(column: &'a Column) -> Self {
+    pub(crate) fn of(column: &'a Column) -> Self {
         Walk {
             intervals: &column.intervals,
             next: 0,
@@ -104,7 +120,7 @@ impl<'a> Walk<'a> {
     }
 
     /// How much the column rose during `cell`; `None` when that is unknown for too much of it.
-    fn rise(&mut self, cell: &Interval) -> Option<f64> {
+    pub(crate) fn rise(&mut self, cell: &Interval) -> Option<f64> {
         let (mut rise, mut known_ns) = (0.0, 0u64);
         while let Some(interval) = self.intervals.get(self.next) {
             let from = interval.from_unix_ns.max(cell.from_unix_ns);

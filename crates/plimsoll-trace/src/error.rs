@@ -160,9 +160,15 @@ pub enum TraceError {
         /// Usual length of its intervals, in seconds.
         interval: f64,
     },
+    /// The recording has no disks at all.
+    #[error("describe {recording}: it has no figures of disks (in PCP: disk.dev.*); record those")]
+    NoDisks {
+        /// The recording.
+        recording: String,
+    },
     /// Requests of which a recording does not tell enough.
     #[error(
-        "fit the requests of {recording}: it does not tell their {lacks}; record them with blktrace \
+        "use the requests of {recording}: it does not tell their {lacks}; record them with blktrace \
          or bcc's biosnoop"
     )]
     Lacks {
@@ -208,7 +214,7 @@ pub enum TraceError {
     },
     /// Too little is left to fit.
     #[error(
-        "fit disk '{disk}' of {recording}: {kept} intervals are usable and {dropped} were dropped; \
+        "use disk '{disk}' of {recording}: {kept} intervals are usable and {dropped} were dropped; \
          at least {needed} are needed, so choose a longer window"
     )]
     TooFew {

@@ -121,7 +121,7 @@ pub(crate) fn fit_within(
     check_working_set(&found.cells, options.working_set_bytes)?;
     let mut warnings = warnings(&series, &found);
     model.fidelity = self_check(&model, check_ops_max, &mut warnings);
-    let profile = profile(&series, &found, &model, (from, to));
+    let profile = profile(&series, &found, (&model.bursts, &model.phases), (from, to));
     Ok(Fitted {
         model,
         profile,
@@ -129,12 +129,11 @@ pub(crate) fn fit_within(
     })
 }
 
-/// First and last sample of the read counter inside the window.
-fn ends(series: &DiskSeries, window: &Window) -> (u64, u64) {
-    let grid = series.columns.first().map(|c| c.intervals.as_slice());
-    match grid {
-        Some([first, .., last]) => (first.from_unix_ns, last.to_unix_ns),
-        Some([only]) => (only.from_unix_ns, only.to_unix_ns),
+/// First and last sample of the first counter inside the window.
+pub(crate) fn ends(series: &DiskSeries, window: &Window) -> (u64, u64) {
+    match series.grid() {
+        [first, .., last] => (first.from_unix_ns, last.to_unix_ns),
+        [only] => (only.from_unix_ns, only.to_unix_ns),
         _ => (window.from_unix_ns, window.to_unix_ns),
     }
 }
@@ -234,7 +233,7 @@ fn bin(played: Vec<Cell>, facts: &Facts) -> Vec<Cell> {
     counted
 }
 
-fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
+pub(crate) fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
     let mut warnings = series.warnings.clone();
     warnings.extend(series.damage.as_ref().map(ToString::to_string));
     if found.dropped > 0 {

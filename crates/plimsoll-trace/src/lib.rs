@@ -3,7 +3,7 @@
 //!
 //! A recording ([`open`]) is of counters ([`Counters`]; a [`pcp::Archive`] or what programs print) or
 //! of requests ([`Requests`]), and declares what it carries. One disk of counters is read as a [`DiskSeries`], and [`fit`] makes a
-//! model and a profile of that series. [`fidelity`] holds a submitted load against the recorded
+//! model and a profile of that series; [`describe`] only describes, with all disks side by side. [`fidelity`] holds a submitted load against the recorded
 //! one. Every byte of a recording is foreign: no length in it is trusted,
 //! nothing in it can make this crate panic or loop, and what is readable before damage is kept.
 //! Not here: how a model is played (`plimsoll-engine`), and statistics of runs
@@ -14,10 +14,12 @@ mod binned;
 mod bursts;
 mod cells;
 pub mod counters;
+mod describe;
 mod error;
 mod fidelity;
 mod fit;
 mod input;
+mod intervals;
 pub mod pcp;
 mod periods;
 mod phases;
@@ -30,12 +32,18 @@ mod unpack;
 mod verify;
 mod window;
 
+pub use describe::describe;
 pub use error::{Damage, TraceError};
 pub use fidelity::fidelity;
 pub use fit::{FitOptions, Fitted, check_play, fit};
 pub use input::Input;
-pub use recorded::{Device, Survey, check_packed, count_requests, fit_requests, survey};
-pub use recording::{About, Carries, Counters, Detail, Order, Recording, Requests, Scope, open};
+pub use intervals::{Intervals, intervals};
+pub use recorded::{
+    Device, Survey, check_packed, count_requests, describe_requests, fit_requests, survey,
+};
+pub use recording::{
+    About, Carries, Counters, Detail, Order, Recording, Requests, Scope, each_series, open,
+};
 pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
 pub use verify::{Part, Rate, Reference, Steady, Submitted, verify_requests};
 pub use window::{Times, Window};

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The profile of a series: what a fit prints.
+//! The profile of a series: what a fit and a description print.
 
-use plimsoll_core::model::{Cell, Direction, Model};
+use plimsoll_core::model::{Bursts, Cell, Direction, Phase};
 use plimsoll_core::num::ratio;
 use plimsoll_core::profile::{
-    Average, DirectionProfile, IntervalRates, Profile, Queue, QueueSource,
+    Average, DeviceLoad, DirectionProfile, IntervalRates, Layer, Point, Points, Profile, Queue,
+    QueueSource,
 };
 
 use crate::binned::{idc, quantile, sorted};
 use crate::bursts::median_length_s;
 use crate::cells::Cells;
+use crate::intervals::intervals;
 use crate::series::{Averages, DiskMetric, DiskSeries};
 
 /// Describes a series. `from` and `to` are its ends as people read them.
 pub(crate) fn profile(
     series: &DiskSeries,
     cells: &Cells,
-    model: &Model,
+    (bursts, phases): (&[Bursts], &[Phase]),
     (from, to): (String, String),
 ) -> Profile {
-    let read = DirectionFigures::of(series, Direction::Read);
-    let write = DirectionFigures::of(series, Direction::Write);
-    let both = read.ops.stochastic + write.ops.stochastic;
-    let ops_per_s = read.ops.time + write.ops.time;
+    let figures = Direction::BOTH.map(|direction| DirectionFigures::of(series, direction));
+    let figures = || figures.iter().flatten();
+    let both = figures().map(|f| f.ops.stochastic).sum();
+    let ops_per_s: f64 = figures().map(|f| f.ops.time).sum();
     let utilisation = utilisation(series);
     let busy_ms_per_op = utilisation
         .filter(|_| ops_per_s > 0.0)
@@ -34,37 +36,77 @@ pub(crate) fn profile(
         intervals: cells.cells.len() as u64,
         intervals_dropped: cells.dropped,
         interval_s: median_length_s(&cells.cells),
-        directions: vec![
-            read.profile(Direction::Read, &cells.cells, both),
-            write.profile(Direction::Write, &cells.cells, both),
-        ],
+        directions: figures().map(|f| f.profile(&cells.cells, both)).collect(),
         utilisation,
         queue: queue(series),
         busy_ms_per_op,
-        bursts: model.bursts.clone(),
-        phases: model.phases.clone(),
+        bursts: bursts.to_vec(),
+        phases: phases.to_vec(),
+        points: points(series),
+        requests: None,
+    }
+}
+
+/// The series over time, for a chart.
+fn points(series: &DiskSeries) -> Vec<Point> {
+    let (Some(first), Some(last)) = (series.grid().first(), series.grid().last()) else {
+        return Vec::new();
+    };
+    let most = Profile::POINTS_MAX.min(series.grid().len());
+    let mut points = Points::new(first.from_unix_ns, last.to_unix_ns, most);
+    intervals(series).for_each(|row| points.add(&row));
+    points.finish()
+}
+
+/// What a device did as a whole. Its layer is for others to tell, who know its neighbours.
+pub(crate) fn load(series: &DiskSeries) -> DeviceLoad {
+    let time = |metric| series.averages(metric).map(|averages| averages.time);
+    let sum = |a, b| match (time(a), time(b)) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
+    };
+    let told = sum(DiskMetric::Reads, DiskMetric::Writes);
+    let ops_per_s = told.or(time(DiskMetric::Ops)).unwrap_or_default();
+    let reads = time(DiskMetric::Reads).filter(|_| ops_per_s > 0.0);
+    let took = sum(DiskMetric::ReadTime, DiskMetric::WriteTime).or(time(DiskMetric::TotalTime));
+    let integrated = queue(series).filter(|queue| queue.source == QueueSource::Integrated);
+    let queue = integrated.map(|queue| queue.average.time);
+    let response = took.or(queue).filter(|_| ops_per_s > 0.0);
+    DeviceLoad {
+        name: series.disk.clone(),
+        layer: Layer::Disk,
+        counted_again: false,
+        ops_per_s,
+        read_share: reads.map(|reads| reads / ops_per_s),
+        bytes_per_s: sum(DiskMetric::ReadBytes, DiskMetric::WriteBytes),
+        busy: utilisation(series).map(|busy| busy.time),
+        queue,
+        response_ms: response.map(|took| took / ops_per_s * 1e3),
     }
 }
 
 struct DirectionFigures {
+    direction: Direction,
     ops: Average,
     bytes: Average,
 }
 
 impl DirectionFigures {
-    fn of(series: &DiskSeries, direction: Direction) -> Self {
+    /// `None` when the operations of this direction were not recorded.
+    fn of(series: &DiskSeries, direction: Direction) -> Option<Self> {
         let (ops, bytes) = match direction {
             Direction::Read => (DiskMetric::Reads, DiskMetric::ReadBytes),
             Direction::Write => (DiskMetric::Writes, DiskMetric::WriteBytes),
         };
-        let average = |metric| series.averages(metric).map_or(ZERO, both);
-        DirectionFigures {
-            ops: average(ops),
-            bytes: average(bytes),
-        }
+        Some(DirectionFigures {
+            direction,
+            ops: series.averages(ops).map(both)?,
+            bytes: series.averages(bytes).map_or(ZERO, both),
+        })
     }
 
-    fn profile(&self, direction: Direction, cells: &[Cell], all_ops: f64) -> DirectionProfile {
+    fn profile(&self, cells: &[Cell], all_ops: f64) -> DirectionProfile {
+        let direction = self.direction;
         let rates: Vec<f64> = cells.iter().map(|c| c.ops_per_s(direction)).collect();
         let counts: Vec<f64> = cells.iter().map(|c| c.load(direction).ops as f64).collect();
         let ascending = sorted(&rates);

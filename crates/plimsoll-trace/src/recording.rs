@@ -119,11 +119,63 @@ pub trait Counters {
     /// When it has no such disk; the message lists those it has.
     fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError>;
 
+    /// Everything recorded of several disks inside `window`, in their order. What is read in one
+    /// pass where the source can do that is held in memory all at once.
+    ///
+    /// # Errors
+    /// As [`Counters::series`].
+    fn several(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+        disks.iter().map(|disk| self.series(disk, window)).collect()
+    }
+
+    /// Everything recorded of each disk inside `window`, in the order of [`Counters::disks`]: for
+    /// recordings that are known to be small; [`each_series`] is for any.
+    ///
+    /// # Errors
+    /// As [`Counters::series`].
+    fn all_series(&self, window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+        self.several(&self.disks(), window)
+    }
+
     /// Where it stops being readable.
     fn damage(&self) -> Option<&Damage>;
 
     /// What else the reader should know, as sentences.
     fn warnings(&self) -> &[String];
+}
+
+/// Intervals and samples of disks that are held at once (some 40 bytes each).
+const HELD_MAX: usize = 4_000_000;
+
+/// Hands on everything recorded of each of `disks` inside `window`, one after the other. As many
+/// disks are read at once as are sure to be held in memory, so memory does not grow with their
+/// number, nor time with it where they are small.
+///
+/// # Errors
+/// As [`Counters::series`], and what `take` says.
+pub fn each_series<E: From<TraceError>>(
+    counters: &dyn Counters,
+    disks: &[String],
+    window: &Window,
+    mut take: impl FnMut(DiskSeries) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut rest = disks;
+    // Of the first disk nothing is known: it tells how large the others may be.
+    let (mut at_once, mut largest) = (1, 1);
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(at_once.min(rest.len()));
+        for series in counters.several(now, window)? {
+            let lengths = series
+                .columns
+                .iter()
+                .map(|c| c.intervals.len() + c.samples.len());
+            largest = lengths.sum::<usize>().max(largest);
+            take(series)?;
+        }
+        at_once = (HELD_MAX / largest).max(1);
+        rest = later;
+    }
+    Ok(())
 }
 
 /// A recording of every request. It is read once, from its start to its end, in pieces, so that

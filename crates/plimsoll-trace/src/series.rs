@@ -277,6 +277,13 @@ impl DiskSeries {
         self.columns.iter().find(|column| column.metric == metric)
     }
 
+    /// The intervals of the first counter, on which the others are laid; empty without counters.
+    #[must_use]
+    pub fn grid(&self) -> &[Interval] {
+        let first = self.columns.iter().find(|c| !c.intervals.is_empty());
+        first.map_or(&[], |column| &column.intervals)
+    }
+
     /// Both averages of a figure, if it was recorded.
     #[must_use]
     pub fn averages(&self, metric: DiskMetric) -> Option<Averages> {

@@ -18,6 +18,7 @@ mod tests;
 
 pub use diskstats::devices_counted;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -316,18 +317,27 @@ impl Counters for CounterFile {
                 disks: self.disks.clone(),
             });
         }
+        Ok(self.several(&[disk.into()], window)?.swap_remove(0))
+    }
+
+    fn several(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
         let mut input = self.source.input(&self.about.name)?;
-        let mut filling = Filling::new(window);
+        let places: BTreeMap<&str, usize> = disks.iter().map(String::as_str).zip(0..).collect();
+        let mut fillings: Vec<Filling> = disks.iter().map(|_| Filling::new(window)).collect();
         (self.format.scan)(&mut input, &mut Told::default(), &mut |event| match event {
-            Event::Row(found) if String::from_utf8_lossy(found.disk) == disk => {
-                filling.push(&found);
+            Event::Row(found) => {
+                if let Some(place) = places.get(&*String::from_utf8_lossy(found.disk)) {
+                    fillings[*place].push(&found);
+                }
             }
-            Event::Row(_) => {}
-            Event::Gap => filling.gap(),
+            Event::Gap => fillings.iter_mut().for_each(Filling::gap),
         })?;
-        let mut series = filling.finish(disk, &self.warnings);
-        series.damage.clone_from(&self.damage);
-        Ok(series)
+        let filled = disks.iter().zip(fillings).map(|(disk, filling)| {
+            let mut series = filling.finish(disk, &self.warnings);
+            series.damage.clone_from(&self.damage);
+            series
+        });
+        Ok(filled.collect())
     }
 
     fn damage(&self) -> Option<&Damage> {

@@ -64,15 +64,15 @@ impl Archive {
         Ok(found.swap_remove(0))
     }
 
-    /// Everything recorded of each disk inside `window`, in the order of [`Archive::disks`].
+    /// Everything recorded of each of `disks` inside `window`, read in one pass.
     ///
     /// # Errors
     /// When a file that was there when the archive was opened cannot be opened again.
-    pub fn all_series(&self, window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
-        self.collect(&self.disks(), window)
-    }
-
-    fn collect(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+    pub(super) fn collect(
+        &self,
+        disks: &[String],
+        window: &Window,
+    ) -> Result<Vec<DiskSeries>, TraceError> {
         let mut filled: Vec<Filled> = disks.iter().map(|_| Filled::new()).collect();
         let mut marks = 0;
         for part in &self.parts {

@@ -189,6 +189,10 @@ impl Counters for Archive {
         self.disk_series(disk, window)
     }
 
+    fn several(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
+        self.collect(disks, window)
+    }
+
     fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
     }

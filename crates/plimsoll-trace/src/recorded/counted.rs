@@ -19,6 +19,17 @@ struct Bin {
     ops: [u64; 2],
     bytes: [u64; 2],
     took: [u64; 2],
+    in_flight: Lasting,
+    busy: Lasting,
+}
+
+/// Something that lasts, cut at the edges of intervals.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lasting {
+    /// Time of what begins or ends inside the interval.
+    part_ns: u64,
+    /// How many more last from here on through whole intervals than did before.
+    begin: i64,
 }
 
 /// Counters of one device, made of its requests.
@@ -28,6 +39,8 @@ pub(crate) struct Counted {
     interval: Nanos,
     bins: Vec<Bin>,
     tells_service: bool,
+    /// The end of the last request that is known to end.
+    busy_until: Nanos,
     times: Times,
     damage: Option<Damage>,
 }
@@ -44,30 +57,64 @@ impl Counted {
             interval,
             bins: Vec::new(),
             tells_service: false,
+            busy_until: Nanos(0),
             times: Times::new(&about.name, "UTC", nothing).0,
             damage: None,
         }
     }
 
-    /// Counts a request in the interval in which it started.
+    /// Counts a request in the interval in which it started, and its time in those it lasted.
+    /// Requests come in the order of their starts.
     pub(crate) fn add(&mut self, request: &Traced, took: Option<Nanos>) {
         let direction = match request.kind {
             Kind::Read => 0,
             Kind::Write => 1,
             _ => return,
         };
-        let bin = (request.at.0 / self.interval.0.max(1)).min(INTERVALS_MAX);
-        let bin = plimsoll_core::num::to_usize(bin);
-        if self.bins.len() <= bin {
-            self.bins.resize(bin + 1, Bin::default());
-        }
-        let bin = &mut self.bins[bin];
+        let bin = self.bin(request.at);
         bin.ops[direction] += 1;
         bin.bytes[direction] += u64::from(request.bytes);
-        if let Some(took) = took {
-            bin.took[direction] += took.0;
-            self.tells_service = true;
+        let Some(took) = took else {
+            return;
+        };
+        bin.took[direction] += took.0;
+        self.tells_service = true;
+        let end = request.at + took;
+        self.last(request.at, end, |bin| &mut bin.in_flight);
+        self.last(request.at.max(self.busy_until), end, |bin| &mut bin.busy);
+        self.busy_until = self.busy_until.max(end);
+    }
+
+    /// The interval of an instant.
+    fn bin(&mut self, at: Nanos) -> &mut Bin {
+        let place = plimsoll_core::num::to_usize(self.place(at));
+        if self.bins.len() <= place {
+            self.bins.resize(place + 1, Bin::default());
         }
+        &mut self.bins[place]
+    }
+
+    fn place(&self, at: Nanos) -> u64 {
+        (at.0 / self.interval.0.max(1)).min(INTERVALS_MAX)
+    }
+
+    /// Counts what lasts between two instants.
+    fn last(&mut self, from: Nanos, to: Nanos, of: fn(&mut Bin) -> &mut Lasting) {
+        // What ends at an edge does not reach into the next interval.
+        let last_ns = Nanos(to.0.saturating_sub(1));
+        let (first, last) = (self.place(from), self.place(last_ns));
+        if first >= last {
+            of(self.bin(from)).part_ns += to.since(from).0;
+            return;
+        }
+        let after = Nanos((first + 1).saturating_mul(self.interval.0));
+        let before = Nanos(last.saturating_mul(self.interval.0));
+        let begin = of(self.bin(from));
+        begin.part_ns += after.since(from).0;
+        of(self.bin(after)).begin += 1;
+        let end = of(self.bin(last_ns));
+        end.part_ns += to.since(before).0;
+        end.begin -= 1;
     }
 
     /// Says when everything was recorded: until its end every interval counts, empty or not.
@@ -88,7 +135,18 @@ impl Counted {
         self.damage = requests.damage().cloned();
     }
 
-    fn column(&self, metric: DiskMetric, of: impl Fn(&Bin) -> f64) -> Column {
+    /// A column of what lasts, in seconds.
+    fn lasting(&self, metric: DiskMetric, of: fn(&Bin) -> Lasting) -> Column {
+        let mut whole = 0i64;
+        self.column(metric, |bin| {
+            let lasting = of(bin);
+            whole += lasting.begin;
+            let whole_s = whole as f64 * self.interval.as_secs_f64();
+            whole_s + lasting.part_ns as f64 / 1e9
+        })
+    }
+
+    fn column(&self, metric: DiskMetric, mut of: impl FnMut(&Bin) -> f64) -> Column {
         let mut from_unix_ns = self.times.span().from_unix_ns;
         let interval = |bin| {
             let from = from_unix_ns;
@@ -131,9 +189,8 @@ impl Counters for Counted {
         ];
         if self.tells_service {
             columns.extend([
-                self.column(DiskMetric::QueueTime, |bin| {
-                    seconds(bin.took[0] + bin.took[1])
-                }),
+                self.lasting(DiskMetric::Active, |bin| bin.busy),
+                self.lasting(DiskMetric::QueueTime, |bin| bin.in_flight),
                 self.column(DiskMetric::ReadTime, |bin| seconds(bin.took[0])),
                 self.column(DiskMetric::WriteTime, |bin| seconds(bin.took[1])),
             ]);
@@ -152,5 +209,50 @@ impl Counters for Counted {
 
     fn warnings(&self) -> &[String] {
         &[]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::{Carries, Detail, Order, Scope};
+
+    #[test]
+    fn what_lasts_over_several_intervals_counts_in_each() {
+        let about = About {
+            name: "r".into(),
+            format: String::new(),
+            host: String::new(),
+            carries: Carries {
+                arrivals: Detail::Each,
+                resolution: Nanos(1),
+                direction: true,
+                sizes: Detail::Each,
+                offsets: true,
+                service: Detail::Each,
+                queue: Detail::Each,
+                order: Order::Started,
+                scope: Scope::Device,
+            },
+        };
+        let mut counted = Counted::new(&about, "d", Nanos(10));
+        // Over three edges; inside the first; after both, up to an edge.
+        for (at, took) in [(5, 30), (7, 2), (38, 2)] {
+            let request = Traced {
+                at: Nanos(at),
+                kind: Kind::Read,
+                offset: 0,
+                bytes: 512,
+            };
+            counted.add(&request, Some(Nanos(took)));
+        }
+        let tenths = |column: Column| -> Vec<u64> {
+            let rises = column.intervals.iter().map(|i| i.difference * 1e9);
+            rises.map(plimsoll_core::num::round_u64).collect()
+        };
+        let queue = counted.lasting(DiskMetric::QueueTime, |bin| bin.in_flight);
+        assert_eq!(tenths(queue), [7, 10, 10, 7]);
+        let busy = counted.lasting(DiskMetric::Active, |bin| bin.busy);
+        assert_eq!(tenths(busy), [5, 10, 10, 7]);
     }
 }

@@ -2,8 +2,9 @@
 //! What is measured of a stream of requests, and how far two streams are apart.
 
 use plimsoll_core::model::{Fidelity, ZONE_BYTES};
-use plimsoll_core::num::{ratio, to_usize};
+use plimsoll_core::num::{ratio, saturating_u32, to_usize};
 use plimsoll_core::op::Kind;
+use plimsoll_core::profile::{Dispersion, SizeCount};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
@@ -120,6 +121,46 @@ impl Measures {
 
     pub(crate) fn finish(&mut self) {
         self.counts.iter_mut().for_each(Counts::close);
+    }
+
+    /// Operations and bytes by kind, in the order of [`Kind::ALL`].
+    pub(super) fn totals(&self) -> &[(u64, u64); Kind::ALL.len()] {
+        &self.totals
+    }
+
+    /// Requests by kind and size, most frequent first.
+    pub(super) fn sizes(&self) -> Vec<SizeCount> {
+        let size = |(key, requests): (u64, u64)| SizeCount {
+            kind: Kind::ALL[to_usize(key >> 32)],
+            bytes: saturating_u32(key & u64::from(u32::MAX)),
+            requests,
+        };
+        let mut sizes: Vec<SizeCount> = self.transfers.sorted().into_iter().map(size).collect();
+        sizes.sort_by_key(|size| std::cmp::Reverse(size.requests));
+        sizes
+    }
+
+    /// How bursty arrivals are by scale of time, where there are enough windows of it.
+    pub(super) fn dispersion(&self) -> Vec<Dispersion> {
+        let each = self.counts.iter().zip(WINDOWS);
+        let known = each.filter_map(|(counts, (length, _))| {
+            let n = self.length.0.div_ceil(length.0);
+            (n >= WINDOWS_MIN).then(|| Dispersion {
+                window_s: length.as_secs_f64(),
+                index: counts.dispersion(n),
+            })
+        });
+        known.collect()
+    }
+
+    /// Requests of each touched zone of [`ZONE_BYTES`], by its number.
+    pub(super) fn zones(&self) -> Vec<(u64, u64)> {
+        self.zones.sorted()
+    }
+
+    /// What caches of 1, 2, 4, … blocks of 4 KiB would miss.
+    pub(super) fn miss_ratios(&self) -> Vec<f64> {
+        self.reuse.miss_ratios()
     }
 
     /// How far `played` is from these, gate by gate.
@@ -292,6 +333,8 @@ mod tests {
         let device = Device {
             name: "d".into(),
             requests: 0,
+            reads: 0,
+            took: None,
             bytes: 0,
         };
         let measured = |at_ms: &dyn Fn(u64) -> u64| {

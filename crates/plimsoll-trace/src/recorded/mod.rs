@@ -6,9 +6,14 @@
 //! held against what was recorded, figure by figure: counted, not claimed.
 
 mod counted;
+mod describe;
 mod measures;
 mod reuse;
+mod streams;
 mod table;
+mod touched;
+
+pub use self::describe::describe_requests;
 
 use plimsoll_core::model::{Fidelity, Gaps, Packed, Packer};
 use plimsoll_core::units::Nanos;
@@ -34,8 +39,12 @@ pub struct Device {
     pub name: String,
     /// Requests.
     pub requests: u64,
+    /// Reads among them.
+    pub reads: u64,
     /// Bytes that they moved.
     pub bytes: u64,
+    /// Times from start to end together; `None` when no end is told.
+    pub took: Option<Nanos>,
 }
 
 /// Most requests whose times are kept finely when nobody asks for anything: a quarter of a byte more
@@ -88,12 +97,18 @@ pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
             survey.devices.push(Device {
                 name: String::new(),
                 requests: 0,
+                reads: 0,
                 bytes: 0,
+                took: None,
             });
         }
         let device = &mut survey.devices[place];
         device.requests += 1;
+        device.reads += u64::from(request.kind.is_read());
         device.bytes += u64::from(request.bytes);
+        if let Some(took) = request.took {
+            device.took = Some(device.took.unwrap_or_default() + took);
+        }
         let end = request
             .at
             .0
@@ -239,22 +254,33 @@ pub fn fit_requests(
     fitted.model.fidelity = compare(recorded, played);
     fitted.model.requests = Some(Box::new(packed));
     if requests.origin_unix_ns().is_none() {
-        let (from, to) = ("its start".to_owned(), format!("{} later", survey.length));
+        let (from, to) = ends_without_date(survey.length);
         fitted.profile.from.clone_from(&from);
         fitted.profile.to.clone_from(&to);
         (fitted.model.source.from, fitted.model.source.to) = (from, to);
     }
-    fitted.warnings.extend(requests.warnings().iter().cloned());
+    fitted.warnings.extend(told(requests));
     if late > 0 {
         fitted.warnings.push(format!(
             "{late} requests stand behind later ones and count as of the later one's time"
         ));
     }
+    Ok(fitted)
+}
+
+/// The ends of a recording that tells no date.
+fn ends_without_date(length: Nanos) -> (String, String) {
+    ("its start".into(), format!("{length} later"))
+}
+
+/// What a recording that was read says of itself.
+fn told(requests: &dyn Requests) -> Vec<String> {
+    let mut told = requests.warnings().to_vec();
     if requests.lost() > 0 {
         let text = format!("{} requests were lost by the recorder", requests.lost());
-        fitted.warnings.push(text);
+        told.push(text);
     }
-    Ok(fitted)
+    told
 }
 
 /// Holds packed requests against those that they should be: the gates of a fit of requests.
@@ -264,6 +290,8 @@ pub fn check_packed(expected: impl Iterator<Item = Traced>, packed: &Packed) -> 
     let device = Device {
         name: String::new(),
         requests: packed.requests(),
+        reads: 0,
+        took: None,
         bytes: bytes.fold(0, u64::saturating_add),
     };
     let mut recorded = Measures::new(&device, packed.length());

@@ -13,16 +13,52 @@ use plimsoll_core::workload::blocks::Traced;
 use super::table::Table;
 
 /// A block of the cache.
-const BLOCK_BYTES: u64 = 4096;
+pub(super) const BLOCK_BYTES: u64 = 4096;
 /// Accesses of a recording that are looked at, about.
 const ACCESSES: u64 = 1 << 18;
 /// Sizes of caches, in powers of two of blocks.
 const SIZES: usize = 40;
 
+/// The blocks that are looked at: those whose hash lies below a limit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    below: u64,
+}
+
+impl Sample {
+    /// For a recording that moves about so many bytes.
+    pub(super) fn new(bytes: u64) -> Sample {
+        let accesses = bytes / BLOCK_BYTES + 1;
+        let below = match u64::MAX.checked_div(accesses.div_ceil(ACCESSES)) {
+            Some(below) if accesses > ACCESSES => below,
+            _ => u64::MAX,
+        };
+        Sample { below }
+    }
+
+    /// All blocks for each that is looked at.
+    pub(super) fn share(self) -> f64 {
+        u64::MAX as f64 / self.below as f64
+    }
+
+    /// Hands on the blocks of a request that are looked at.
+    pub(super) fn blocks(self, request: &Traced, mut take: impl FnMut(u64)) {
+        let Some(last) = u64::from(request.bytes).checked_sub(1) else {
+            return;
+        };
+        let first = request.offset / BLOCK_BYTES;
+        for block in first..=request.offset.saturating_add(last) / BLOCK_BYTES {
+            // Fibonacci hashing.
+            if block.wrapping_mul(0x9e37_79b9_7f4a_7c15) <= self.below {
+                take(block);
+            }
+        }
+    }
+}
+
 /// Distances of accesses.
 pub(super) struct Reuse {
-    /// A block is looked at when its hash lies below.
-    below: u64,
+    sample: Sample,
     /// Where in `seen` each block was accessed last.
     last: Table<Option<u32>>,
     /// 1 at the last access of each block: sums over it are counts of blocks (Fenwick's tree).
@@ -36,13 +72,8 @@ pub(super) struct Reuse {
 impl Reuse {
     /// For a recording that moves about so many bytes.
     pub(super) fn new(bytes: u64) -> Reuse {
-        let accesses = bytes / BLOCK_BYTES + 1;
-        let below = match u64::MAX.checked_div(accesses.div_ceil(ACCESSES)) {
-            Some(below) if accesses > ACCESSES => below,
-            _ => u64::MAX,
-        };
         Reuse {
-            below,
+            sample: Sample::new(bytes),
             last: Table::new(),
             tree: vec![0; 2 * to_usize(ACCESSES) + 1],
             next: 0,
@@ -52,16 +83,7 @@ impl Reuse {
     }
 
     pub(super) fn add(&mut self, request: &Traced) {
-        let Some(last) = u64::from(request.bytes).checked_sub(1) else {
-            return;
-        };
-        let first = request.offset / BLOCK_BYTES;
-        for block in first..=request.offset.saturating_add(last) / BLOCK_BYTES {
-            // Fibonacci hashing.
-            if block.wrapping_mul(0x9e37_79b9_7f4a_7c15) <= self.below {
-                self.access(block);
-            }
-        }
+        self.sample.blocks(request, |block| self.access(block));
     }
 
     fn access(&mut self, block: u64) {
@@ -76,8 +98,7 @@ impl Reuse {
             let since = self.sum(now) - self.sum(before + 1);
             self.change(before, u32::MAX);
             // Distances of all blocks, those that are not looked at included.
-            let share = u64::MAX as f64 / self.below as f64;
-            let blocks = f64::from(since + 1) * share;
+            let blocks = f64::from(since + 1) * self.sample.share();
             let size = to_usize(plimsoll_core::num::round_u64(blocks.log2().ceil()));
             self.hits[size.min(SIZES - 1)] += 1;
         }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A recording described: all its devices side by side, and one of them in full.
+//!
+//! Nothing is assumed here, and what a source does not tell is left out.
+
+use plimsoll_core::profile::{Description, Devices, Profile};
+
+use crate::cells::{NEEDED, known_cells};
+use crate::error::TraceError;
+use crate::fit::{ends, warnings};
+use crate::phases::Seen;
+use crate::profile::{load, profile};
+use crate::recording::{Counters, each_series};
+use crate::series::DiskSeries;
+use crate::window::Window;
+
+/// Describes a recording of counters inside `window`: all its devices, and `disk` in full, or the
+/// busiest one.
+///
+/// # Errors
+/// When the recording has no disks, or not this one, or nothing of it counts inside the window.
+pub fn describe(
+    counters: &dyn Counters,
+    disk: Option<&str>,
+    window: &Window,
+) -> Result<Description, TraceError> {
+    let about = counters.about();
+    let disks = counters.disks();
+    if let Some(disk) = disk
+        && !disks.iter().any(|known| known == disk)
+        && !disks.is_empty()
+    {
+        return Err(TraceError::NoDisk {
+            disk: disk.into(),
+            recording: about.name.clone(),
+            disks,
+        });
+    }
+    let (mut loads, mut wanted) = (Vec::new(), None);
+    each_series(counters, &disks, window, |series| {
+        loads.push(load(&series));
+        if Some(series.disk.as_str()) == disk {
+            wanted = Some(in_full(counters, &series, window)?);
+        }
+        Ok::<(), TraceError>(())
+    })?;
+    let devices = Devices::rank(loads);
+    let (profile, warnings) = match (wanted, devices.busiest()) {
+        (Some(wanted), _) => wanted,
+        (None, Some(busiest)) => {
+            in_full(counters, &counters.series(&busiest.name, window)?, window)?
+        }
+        (None, None) => {
+            return Err(TraceError::NoDisks {
+                recording: about.name.clone(),
+            });
+        }
+    };
+    Ok(Description {
+        recording: about.name.clone(),
+        format: about.format.clone(),
+        host: about.host.clone(),
+        devices,
+        profile,
+        warnings,
+    })
+}
+
+/// One disk in full, and what its reader should know.
+fn in_full(
+    counters: &dyn Counters,
+    series: &DiskSeries,
+    window: &Window,
+) -> Result<(Profile, Vec<String>), TraceError> {
+    let found = known_cells(series);
+    if found.cells.is_empty() {
+        return Err(TraceError::TooFew {
+            disk: series.disk.clone(),
+            recording: counters.about().name.clone(),
+            kept: 0,
+            dropped: found.dropped,
+            needed: 1,
+        });
+    }
+    let (from, to) = ends(series, window);
+    let times = counters.times();
+    let seen = Seen::of(&found);
+    let phases = seen.phases(&found, &|at| times.civil(at));
+    let ends = (times.civil(from), times.civil(to));
+    let mut warnings = warnings(series, &found);
+    let missing = NEEDED.iter().filter(|m| series.column(**m).is_none());
+    warnings.extend(missing.map(|m| format!("{} was not recorded", m.pcp_name())));
+    let profile = profile(series, &found, (&seen.bursts, &phases), ends);
+    Ok((profile, warnings))
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The intervals of a disk as rows: every figure on the grid of its first counter.
+
+use plimsoll_core::profile::IntervalRow;
+
+use crate::cells::{Walk, is_plausible};
+use crate::series::{DiskMetric, DiskSeries, Interval, PointSample};
+
+/// The intervals of a disk in order of time, those that do not count included: they are empty.
+#[must_use]
+pub fn intervals(series: &DiskSeries) -> Intervals<'_> {
+    let walk = |metric| series.column(metric).map(Walk::of);
+    let samples = [DiskMetric::QueueLength, DiskMetric::InFlight];
+    let samples = samples.iter().find_map(|metric| series.column(*metric));
+    Intervals {
+        grid: series.grid().iter(),
+        reads: walk(DiskMetric::Reads),
+        writes: walk(DiskMetric::Writes),
+        ops: walk(DiskMetric::Ops),
+        read_bytes: walk(DiskMetric::ReadBytes),
+        write_bytes: walk(DiskMetric::WriteBytes),
+        active: walk(DiskMetric::Active),
+        idle: walk(DiskMetric::Idle),
+        queue_time: walk(DiskMetric::QueueTime),
+        total_time: walk(DiskMetric::TotalTime),
+        read_time: walk(DiskMetric::ReadTime),
+        write_time: walk(DiskMetric::WriteTime),
+        samples: samples.map_or(&[][..], |column| &column.samples),
+    }
+}
+
+/// See [`intervals`].
+#[derive(Debug)]
+pub struct Intervals<'a> {
+    grid: std::slice::Iter<'a, Interval>,
+    reads: Option<Walk<'a>>,
+    writes: Option<Walk<'a>>,
+    ops: Option<Walk<'a>>,
+    read_bytes: Option<Walk<'a>>,
+    write_bytes: Option<Walk<'a>>,
+    active: Option<Walk<'a>>,
+    idle: Option<Walk<'a>>,
+    queue_time: Option<Walk<'a>>,
+    total_time: Option<Walk<'a>>,
+    read_time: Option<Walk<'a>>,
+    write_time: Option<Walk<'a>>,
+    /// Those that are not yet passed.
+    samples: &'a [PointSample],
+}
+
+impl Iterator for Intervals<'_> {
+    type Item = IntervalRow;
+
+    fn next(&mut self) -> Option<IntervalRow> {
+        let interval = self.grid.next()?;
+        let seconds = interval.seconds();
+        let rise = |walk: &mut Option<Walk<'_>>| walk.as_mut()?.rise(interval);
+        let (reads, writes) = (rise(&mut self.reads), rise(&mut self.writes));
+        let (read_time_s, write_time_s) = (rise(&mut self.read_time), rise(&mut self.write_time));
+        let both = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        let all_ops = rise(&mut self.ops);
+        let idle = rise(&mut self.idle).map(|idle| (1.0 - idle / seconds).max(0.0));
+        let active = rise(&mut self.active).map(|active| active / seconds);
+        let integrated = rise(&mut self.queue_time);
+        let total = rise(&mut self.total_time);
+        let integrated = integrated.or(both(read_time_s, write_time_s)).or(total);
+        let sampled = self.sampled(interval);
+        let row = IntervalRow {
+            from_unix_ns: interval.from_unix_ns,
+            to_unix_ns: interval.to_unix_ns,
+            ops: both(reads, writes).or(all_ops),
+            reads,
+            writes,
+            read_bytes: rise(&mut self.read_bytes),
+            write_bytes: rise(&mut self.write_bytes),
+            busy: active.or(idle),
+            queue: integrated.map(|sum| sum / seconds).or(sampled),
+            read_time_s,
+            write_time_s,
+        };
+        let ops = row.ops.unwrap_or_default();
+        let bytes = [row.read_bytes, row.write_bytes];
+        let bytes = bytes.into_iter().flatten().fold(0.0, f64::max);
+        if interval.is_kept() && is_plausible(ops, bytes, seconds) {
+            return Some(row);
+        }
+        Some(IntervalRow {
+            from_unix_ns: row.from_unix_ns,
+            to_unix_ns: row.to_unix_ns,
+            ..IntervalRow::default()
+        })
+    }
+}
+
+impl Intervals<'_> {
+    /// Mean of the samples in an interval, its end included.
+    fn sampled(&mut self, interval: &Interval) -> Option<f64> {
+        let before = |at: u64| self.samples.partition_point(|s| s.at_unix_ns <= at);
+        let (from, to) = (before(interval.from_unix_ns), before(interval.to_unix_ns));
+        let inside = &self.samples[from..to];
+        self.samples = &self.samples[to..];
+        let sum: f64 = inside.iter().map(|sample| sample.value).sum();
+        (!inside.is_empty()).then(|| sum / inside.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::{Column, Verdict};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn column(metric: DiskMetric, rises: &[f64]) -> Column {
+        let interval = |(at, rise): (u64, &f64)| Interval {
+            from_unix_ns: at * 10 * SECOND,
+            to_unix_ns: (at + 1) * 10 * SECOND,
+            difference: rise.max(0.0),
+            verdict: match *rise < 0.0 {
+                true => Verdict::Gap,
+                false => Verdict::Kept,
+            },
+        };
+        Column {
+            metric,
+            intervals: (0..).zip(rises).map(interval).collect(),
+            samples: Vec::new(),
+        }
+    }
+
+    fn rows(columns: Vec<Column>) -> Vec<IntervalRow> {
+        let series = DiskSeries {
+            disk: "d".into(),
+            columns,
+            damage: None,
+            warnings: Vec::new(),
+        };
+        intervals(&series).collect()
+    }
+
+    #[test]
+    fn figures_stand_beside_each_other_and_what_does_not_count_is_empty() {
+        let sample = |at_s: u64, value| PointSample {
+            at_unix_ns: at_s * SECOND,
+            value,
+            after_gap: false,
+        };
+        let found = rows(vec![
+            column(DiskMetric::Reads, &[100.0, -1.0, 0.0, 1e15]),
+            column(DiskMetric::Writes, &[50.0, 1.0, 0.0, 0.0]),
+            column(DiskMetric::Idle, &[2.5, 1.0, 11.0, 1.0]),
+            Column {
+                metric: DiskMetric::QueueLength,
+                intervals: Vec::new(),
+                samples: vec![
+                    sample(0, 9.0),
+                    sample(5, 1.0),
+                    sample(10, 2.0),
+                    sample(30, 4.0),
+                ],
+            },
+        ]);
+        let first = found[0];
+        assert_eq!((first.ops, first.busy), (Some(150.0), Some(0.75)));
+        assert_eq!((first.queue, first.read_bytes), (Some(1.5), None));
+        assert!(!found[1].is_known(), "a gap: {:?}", found[1]);
+        assert_eq!((found[2].busy, found[2].queue), (Some(0.0), Some(4.0)));
+        assert!(
+            !found[3].is_known(),
+            "no disk reads so fast: {:?}",
+            found[3]
+        );
+    }
+
+    #[test]
+    fn a_total_alone_still_makes_rows_and_nothing_makes_none() {
+        let found = rows(vec![column(DiskMetric::Ops, &[20.0])]);
+        assert_eq!((found[0].ops, found[0].reads), (Some(20.0), None));
+        assert!(rows(Vec::new()).is_empty());
+    }
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What recorded requests tell beyond counters, and a recording of them described.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::num::{floor_u64, ratio, to_usize};
+use plimsoll_core::op::Kind;
+use plimsoll_core::profile::{
+    Description, DeviceLoad, Devices, InFlight, KindProfile, Layer, MissRatio, Profile,
+    RequestsProfile, Skew, Times,
+};
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+use super::counted::Counted;
+use super::measures::Measures;
+use super::reuse::BLOCK_BYTES;
+use super::streams::Finder;
+use super::touched::Touched;
+use super::{Device, INTERVAL_MIN, Survey, each};
+use crate::error::TraceError;
+use crate::recording::{Carries, Counters, Detail, Requests};
+use crate::series::DiskSeries;
+
+/// Sizes that are told one by one.
+const SIZES_MAX: usize = 16;
+/// Shares of the touched zones whose requests are counted.
+const HOTTEST: [f64; 3] = [0.01, 0.1, 0.2];
+/// Requests in flight that are followed: more than any device takes.
+const IN_FLIGHT_MAX: usize = 1 << 20;
+
+/// Describes a recording of requests: all its devices, and `disk` in full, or the one whose
+/// requests took the most time (where that is not told, the one with the most requests).
+/// `requests` is read from its start and comes in the order of starts; `survey` is what an earlier
+/// reading of it found. With the description comes what each of its intervals held.
+///
+/// # Errors
+/// When the device is not in the recording, there is none, it cannot be read, or does not tell
+/// when requests started.
+pub fn describe_requests(
+    requests: &mut dyn Requests,
+    survey: &Survey,
+    disk: Option<&str>,
+) -> Result<(Description, DiskSeries), TraceError> {
+    let about = requests.about().clone();
+    if about.carries.arrivals == Detail::Absent {
+        return Err(TraceError::Lacks {
+            recording: about.name,
+            lacks: "starts".into(),
+        });
+    }
+    let ranked = Devices::rank(
+        survey
+            .devices
+            .iter()
+            .map(|d| load(d, survey.length))
+            .collect(),
+    );
+    let busiest = ranked.busiest().map(|device| device.name.as_str());
+    let Some(disk) = disk.or(busiest) else {
+        return Err(TraceError::NoDisks {
+            recording: about.name,
+        });
+    };
+    let place = super::device_of(survey, &about, Some(disk))?;
+    let interval = survey.length.0.div_ceil(Profile::POINTS_MAX as u64);
+    let mut counted = Counted::new(&about, disk, Nanos(interval.max(INTERVAL_MIN.0)));
+    let mut seen = Seen::new(&survey.devices[place], survey.length);
+    let mut busy = vec![Busy::default(); survey.devices.len()];
+    each(requests, |request| {
+        let target = usize::from(request.target);
+        if let (Some(busy), Some(took)) = (busy.get_mut(target), request.took) {
+            busy.add(request.at, request.at + took);
+        }
+        if target != place {
+            return;
+        }
+        let traced = Traced {
+            at: request.at,
+            kind: request.kind,
+            offset: request.offset,
+            bytes: request.bytes,
+        };
+        counted.add(&traced, request.took);
+        seen.add(&traced, request.took);
+    })?;
+    counted.finish(survey.length, requests);
+    let loads = survey.devices.iter().zip(&busy).map(|(device, busy)| {
+        let share = ratio(busy.sum.as_secs_f64(), survey.length.as_secs_f64());
+        DeviceLoad {
+            busy: device.took.map(|_| share),
+            ..load(device, survey.length)
+        }
+    });
+    let span = counted.times().span();
+    let mut description = crate::describe::describe(&counted, Some(disk), &span)?;
+    description.devices = Devices::rank(loads.collect());
+    if requests.origin_unix_ns().is_none() {
+        let (from, to) = super::ends_without_date(survey.length);
+        (description.profile.from, description.profile.to) = (from, to);
+    }
+    description.profile.requests = Some(seen.finish(&about.carries, busy[place].sum));
+    description.warnings.extend(super::told(requests));
+    let series = counted.series(disk, &span)?;
+    Ok((description, series))
+}
+
+/// What a device did as a whole.
+fn load(device: &Device, length: Nanos) -> DeviceLoad {
+    let per_s = |sum: f64| ratio(sum, length.as_secs_f64());
+    let requests = device.requests as f64;
+    let took = device.took.map(Nanos::as_secs_f64);
+    DeviceLoad {
+        name: device.name.clone(),
+        layer: Layer::Disk,
+        counted_again: false,
+        ops_per_s: per_s(requests),
+        read_share: Some(ratio(device.reads as f64, requests)),
+        bytes_per_s: Some(per_s(device.bytes as f64)),
+        busy: None,
+        queue: took.map(per_s),
+        response_ms: took.map(|took| ratio(took, requests) * 1e3),
+    }
+}
+
+/// The time with anything in flight.
+#[derive(Debug, Clone, Copy, Default)]
+struct Busy {
+    until: Nanos,
+    sum: Nanos,
+}
+
+impl Busy {
+    fn add(&mut self, from: Nanos, to: Nanos) {
+        self.sum = self.sum + to.since(from.max(self.until));
+        self.until = self.until.max(to);
+    }
+}
+
+/// Everything that is seen of one device's requests.
+struct Seen {
+    length: Nanos,
+    measures: Measures,
+    streams: Finder,
+    touched: Touched,
+    gaps: Histogram,
+    gap_squares: f64,
+    last: Option<Nanos>,
+    response: [Histogram; Kind::ALL.len()],
+    took: Nanos,
+    /// When those in flight end.
+    ends: BinaryHeap<Reverse<Nanos>>,
+    /// What requests found in flight: a histogram of numbers, not of times.
+    found: Histogram,
+}
+
+impl Seen {
+    fn new(device: &Device, length: Nanos) -> Seen {
+        Seen {
+            length,
+            measures: Measures::new(device, length),
+            streams: Finder::new(),
+            touched: Touched::new(device.bytes),
+            gaps: Histogram::new(),
+            gap_squares: 0.0,
+            last: None,
+            response: Default::default(),
+            took: Nanos(0),
+            ends: BinaryHeap::new(),
+            found: Histogram::new(),
+        }
+    }
+
+    fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+        self.measures.add(request);
+        self.streams.add(request);
+        self.touched.add(request);
+        if let Some(last) = self.last.replace(request.at) {
+            let gap = request.at.since(last);
+            self.gaps.record(gap);
+            self.gap_squares += gap.as_secs_f64().powi(2);
+        }
+        while self.ends.peek().is_some_and(|end| end.0 <= request.at) {
+            self.ends.pop();
+        }
+        let Some(took) = took else {
+            return;
+        };
+        self.response[request.kind.index()].record(took);
+        self.took = self.took + took;
+        self.found.record(Nanos(self.ends.len() as u64));
+        if self.ends.len() < IN_FLIGHT_MAX {
+            self.ends.push(Reverse(request.at + took));
+        }
+    }
+
+    fn finish(mut self, carries: &Carries, busy: Nanos) -> RequestsProfile {
+        self.measures.finish();
+        let sizes = match carries.sizes {
+            Detail::Each => self.measures.sizes(),
+            _ => Vec::new(),
+        };
+        let tells_starts = carries.arrivals == Detail::Each;
+        let gaps = Some(&self.gaps).filter(|_| tells_starts);
+        let mut profile = RequestsProfile {
+            kinds: self.kinds(),
+            sizes: sizes.iter().take(SIZES_MAX).copied().collect(),
+            sizes_more: sizes.iter().skip(SIZES_MAX).map(|s| s.requests).sum(),
+            streams: None,
+            skew: Vec::new(),
+            span_bytes: 0,
+            working_set: Vec::new(),
+            misses: Vec::new(),
+            gaps_variation: gaps.and_then(|gaps| self.variation(gaps)),
+            gaps: gaps.and_then(Times::of),
+            dispersion: self.measures.dispersion(),
+            in_flight: self.in_flight(busy),
+        };
+        if carries.offsets {
+            profile.skew = skew(self.measures.zones());
+            profile.span_bytes = self.touched.span_bytes();
+            profile.working_set = self.touched.working_sets(self.length);
+            profile.misses = misses(&self.measures.miss_ratios());
+            profile.streams = self.streams.finish();
+        }
+        profile
+    }
+
+    fn kinds(&self) -> Vec<KindProfile> {
+        let totals = Kind::ALL.into_iter().zip(self.measures.totals());
+        let kinds = totals.filter(|(_, (requests, _))| *requests > 0);
+        let profile = |(kind, (requests, bytes)): (Kind, &(u64, u64))| KindProfile {
+            kind,
+            requests: *requests,
+            bytes: *bytes,
+            response: Times::of(&self.response[kind.index()]),
+        };
+        kinds.map(profile).collect()
+    }
+
+    /// Coefficient of variation of the gaps.
+    fn variation(&self, gaps: &Histogram) -> Option<f64> {
+        let mean = gaps.mean_ns() / 1e9;
+        let variance = self.gap_squares / gaps.count().max(1) as f64 - mean * mean;
+        (mean > 0.0).then(|| variance.max(0.0).sqrt() / mean)
+    }
+
+    fn in_flight(&self, busy: Nanos) -> Option<InFlight> {
+        let per_s = |time: Nanos| ratio(time.as_secs_f64(), self.length.as_secs_f64());
+        (!self.found.is_empty()).then(|| InFlight {
+            mean: per_s(self.took),
+            busy: per_s(busy),
+            found_median: self.found.quantile_ns(0.5),
+            found_p99: self.found.quantile_ns(0.99),
+            found_max: self.found.max_ns(),
+        })
+    }
+}
+
+/// What the hottest zones get.
+fn skew(zones: Vec<(u64, u64)>) -> Vec<Skew> {
+    let mut counts: Vec<u64> = zones.into_iter().map(|(_, requests)| requests).collect();
+    counts.sort_unstable_by_key(|requests| Reverse(*requests));
+    let all: u64 = counts.iter().sum();
+    let hottest = |zones: f64| {
+        let n = to_usize(floor_u64((counts.len() as f64 * zones).ceil()));
+        let requests: u64 = counts.iter().take(n).sum();
+        Skew {
+            zones,
+            requests: ratio(requests as f64, all as f64),
+        }
+    };
+    match all {
+        0 => Vec::new(),
+        _ => HOTTEST.into_iter().map(hottest).collect(),
+    }
+}
+
+/// Miss ratios with the sizes of their caches, up to the first that holds all.
+fn misses(ratios: &[f64]) -> Vec<MissRatio> {
+    let least = ratios.last().copied().unwrap_or_default();
+    let needed = ratios.iter().position(|misses| *misses <= least);
+    let shown = needed.map_or(0, |last| last + 1);
+    let sized = (0..).zip(ratios).take(shown);
+    sized
+        .map(|(power, misses)| MissRatio {
+            cache_bytes: BLOCK_BYTES as f64 * 2f64.powi(power),
+            misses: *misses,
+        })
+        .collect()
+}

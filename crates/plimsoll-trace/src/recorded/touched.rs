@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much is touched within windows of growing length: the working set as Denning defined it,
+//! counted in blocks that a hash chooses when there are too many to count all.
+
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::profile::WorkingSet;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+use super::reuse::{BLOCK_BYTES, Sample};
+use super::table::Table;
+
+/// Lengths of windows in seconds; the last is longer than any recording.
+const WINDOWS_S: [u64; 6] = [1, 10, 60, 600, 3_600, u64::MAX / 1_000_000_000];
+
+/// Blocks in the windows of one length.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    window: u32,
+    blocks: u64,
+    sum: u64,
+    most: u64,
+}
+
+/// What was touched so far, by requests in the order of their starts.
+#[derive(Debug)]
+pub(super) struct Touched {
+    sample: Sample,
+    /// Of each block, the window of each length in which it was touched last, counted from 1.
+    last: Table<[u32; WINDOWS_S.len()]>,
+    counts: [Counts; WINDOWS_S.len()],
+    span_bytes: u64,
+}
+
+impl Touched {
+    /// For a recording that moves about so many bytes.
+    pub(super) fn new(bytes: u64) -> Touched {
+        Touched {
+            sample: Sample::new(bytes),
+            last: Table::new(),
+            counts: Default::default(),
+            span_bytes: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, request: &Traced) {
+        if request.bytes > 0 {
+            let end = request.offset.saturating_add(request.bytes.into());
+            self.span_bytes = self.span_bytes.max(end);
+        }
+        let now = WINDOWS_S.map(|s| saturating_u32(request.at.0 / (s * 1_000_000_000) + 1));
+        for (counts, now) in self.counts.iter_mut().zip(now) {
+            if counts.window != now {
+                counts.window = now;
+                counts.blocks = 0;
+            }
+        }
+        let (last, counts) = (&mut self.last, &mut self.counts);
+        self.sample.blocks(request, |block| {
+            for ((last, counts), now) in last.at(block).iter_mut().zip(&mut *counts).zip(now) {
+                if *last != now {
+                    *last = now;
+                    counts.blocks += 1;
+                    counts.sum += 1;
+                    counts.most = counts.most.max(counts.blocks);
+                }
+            }
+        });
+    }
+
+    /// The end of the last byte that was touched.
+    pub(super) fn span_bytes(&self) -> u64 {
+        self.span_bytes
+    }
+
+    /// The working sets of windows of which a recording of `length` has at least two, and of all
+    /// of it.
+    pub(super) fn working_sets(&self, length: Nanos) -> Vec<WorkingSet> {
+        let bytes = self.sample.share() * BLOCK_BYTES as f64;
+        let set = |window_s: f64, windows: u64, counts: &Counts| WorkingSet {
+            window_s,
+            mean_bytes: counts.sum as f64 / windows as f64 * bytes,
+            max_bytes: counts.most as f64 * bytes,
+        };
+        let (whole, parts) = (WINDOWS_S.len() - 1, self.counts.iter().zip(WINDOWS_S));
+        let parts = parts.take(whole).filter_map(|(counts, s)| {
+            let windows = length.0.div_ceil(s * 1_000_000_000);
+            (windows >= 2).then(|| set(s as f64, windows, counts))
+        });
+        let all = set(length.as_secs_f64(), 1, &self.counts[whole]);
+        parts.chain([all]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::op::Kind;
+
+    #[test]
+    fn what_comes_back_is_counted_once_in_each_window() {
+        let mut touched = Touched::new(0);
+        // For 20 s, every second ten blocks twice, new ones every ten seconds.
+        for i in 0..400u64 {
+            touched.add(&Traced {
+                at: Nanos(i * 50_000_000),
+                kind: Kind::Read,
+                offset: (i / 200 * 10 + i % 10) * BLOCK_BYTES,
+                bytes: 4096,
+            });
+        }
+        let found = touched.working_sets(Nanos(20_000_000_000));
+        let blocks: Vec<(f64, f64)> = found
+            .iter()
+            .map(|set| (set.window_s, set.mean_bytes / BLOCK_BYTES as f64))
+            .collect();
+        assert_eq!(blocks, [(1.0, 10.0), (10.0, 10.0), (20.0, 20.0)]);
+        assert_eq!(touched.span_bytes(), 20 * BLOCK_BYTES);
+    }
+
+    #[test]
+    fn a_sample_of_the_blocks_stands_for_all() {
+        let n = 3_000_000u64;
+        let mut touched = Touched::new(n * BLOCK_BYTES);
+        for i in 0..n {
+            touched.add(&Traced {
+                at: Nanos(i * 1_000),
+                kind: Kind::Write,
+                offset: i * BLOCK_BYTES,
+                bytes: 4096,
+            });
+        }
+        let all = touched.working_sets(Nanos(3_000_000_000)).pop().unwrap();
+        let error = all.mean_bytes / (n * BLOCK_BYTES) as f64 - 1.0;
+        assert!(error.abs() < 0.02, "{error}");
+    }
+}
