@@ -102,7 +102,11 @@ pub struct Profile {
     pub intervals_dropped: u64,
     /// Median length of the intervals in seconds.
     pub interval_s: f64,
-    /// Reads, then writes.
+    /// Operations of all kinds per second, as far as they were recorded.
+    pub ops_per_s: Average,
+    /// Bytes per second, read and written.
+    pub bytes_per_s: Average,
+    /// Reads, then writes; those whose operations were recorded.
     pub directions: Vec<DirectionProfile>,
     /// Share of the time with something in flight, 0..=1.
     pub utilisation: Option<Average>,
@@ -113,7 +117,6 @@ pub struct Profile {
     /// Bursts found, at most one pattern per direction.
     pub bursts: Vec<Bursts>,
     /// Phases found, the base first; none where the load was alike throughout.
-    #[serde(default)]
     pub phases: Vec<Phase>,
     /// The figures over time, at most [`Profile::POINTS_MAX`] points; from the first of `from`.
     pub points: Vec<Point>,
@@ -167,6 +170,8 @@ mod tests {
             intervals: 240,
             intervals_dropped: 1,
             interval_s: 15.0,
+            ops_per_s: average,
+            bytes_per_s: average,
             directions: vec![DirectionProfile {
                 direction: Direction::Read,
                 ops_per_s: average,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The report: results mapped to data, and data mapped to text and to one self-contained page.
 //!
-//! [`build`] is the only place that decides what is said; the renderers decide only how it looks.
+//! [`build`] (of runs) and [`describe`] (of recordings) are the only places that decide what is said; the renderers decide only how it looks.
 //! Nothing here reads or writes files, and nothing here computes a verdict: that is the business
 //! of the statistics crate.
 #![forbid(unsafe_code)]
@@ -9,18 +9,24 @@
 mod build;
 mod csv;
 mod data;
+mod describe;
 mod html;
 pub mod model;
 mod svg;
 mod terminal;
 mod words;
+#[cfg(feature = "xlsx")]
+mod xlsx;
 
 pub use build::build;
 pub use csv::csv;
 pub use data::phase;
+pub use describe::{describe, profile};
 pub use html::html;
 pub use model::Report;
 pub use terminal::terminal;
+#[cfg(feature = "xlsx")]
+pub use xlsx::xlsx;
 
 /// Formats into a string, which cannot fail.
 macro_rules! put {

@@ -188,6 +188,8 @@ pub enum Chart {
     Dots(Dots),
     /// Values over the time of a trial.
     Series(Series),
+    /// Figures over the time of a recording.
+    Timeline(Timeline),
 }
 
 /// Which arm a mark belongs to: decides its colour and stroke.
@@ -210,6 +212,12 @@ pub enum Quantity {
     Rate,
     /// Bytes per second.
     Throughput,
+    /// Bytes.
+    Size,
+    /// A share, 0..=1.
+    Share,
+    /// A number of things, not whole where it is a mean.
+    Number,
 }
 
 impl Quantity {
@@ -220,6 +228,9 @@ impl Quantity {
             Quantity::Duration => units::duration(Nanos(round_u64(value))),
             Quantity::Rate => format!("{} ops/s", units::rate(value)),
             Quantity::Throughput => units::throughput(value),
+            Quantity::Size => units::size(value),
+            Quantity::Share => format!("{} %", units::three_digits(value * 100.0)),
+            Quantity::Number => units::three_digits(value),
         }
     }
 
@@ -327,4 +338,41 @@ pub struct SeriesPanel {
     pub blocks: Vec<(u32, Vec<(f64, f64)>)>,
     /// Median over the blocks.
     pub middle: Vec<(f64, f64)>,
+}
+
+/// Figures over the time of a recording, one panel under the other, with the same axis of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    /// What it shows.
+    pub title: String,
+    /// The first instant, `2010-07-14T11:00:02+10:00`; what is no such text begins at 0 s.
+    pub from: String,
+    /// Length of the axis, seconds.
+    pub length_s: f64,
+    /// Panels, each with an axis of its own from 0.
+    pub panels: Vec<TimePanel>,
+    /// Stretches of time to be marked: name, start and end in seconds.
+    pub marks: Vec<(String, f64, f64)>,
+}
+
+/// One figure over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimePanel {
+    /// What it shows.
+    pub title: String,
+    /// Unit of the values.
+    pub quantity: Quantity,
+    /// Its lines.
+    pub lines: Vec<TimeLine>,
+}
+
+/// A line of steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeLine {
+    /// Whose.
+    pub ink: Ink,
+    /// Start and end in seconds, and value.
+    pub steps: Vec<(f64, f64, f64)>,
+    /// The same for the highest single intervals, where steps hold several; else empty.
+    pub peaks: Vec<(f64, f64, f64)>,
 }

@@ -23,12 +23,13 @@ pub(crate) fn profile(
 ) -> Profile {
     let figures = Direction::BOTH.map(|direction| DirectionFigures::of(series, direction));
     let figures = || figures.iter().flatten();
-    let both = figures().map(|f| f.ops.stochastic).sum();
-    let ops_per_s: f64 = figures().map(|f| f.ops.time).sum();
+    let ops_per_s = total(series, [DiskMetric::Reads, DiskMetric::Writes])
+        .or(series.averages(DiskMetric::Ops).map(both))
+        .unwrap_or(ZERO);
     let utilisation = utilisation(series);
     let busy_ms_per_op = utilisation
-        .filter(|_| ops_per_s > 0.0)
-        .map(|busy| busy.time / ops_per_s * 1e3);
+        .filter(|_| ops_per_s.time > 0.0)
+        .map(|busy| busy.time / ops_per_s.time * 1e3);
     Profile {
         disk: series.disk.clone(),
         from,
@@ -36,7 +37,11 @@ pub(crate) fn profile(
         intervals: cells.cells.len() as u64,
         intervals_dropped: cells.dropped,
         interval_s: median_length_s(&cells.cells),
-        directions: figures().map(|f| f.profile(&cells.cells, both)).collect(),
+        ops_per_s,
+        bytes_per_s: total(series, [DiskMetric::ReadBytes, DiskMetric::WriteBytes]).unwrap_or(ZERO),
+        directions: figures()
+            .map(|f| f.profile(&cells.cells, ops_per_s.stochastic))
+            .collect(),
         utilisation,
         queue: queue(series),
         busy_ms_per_op,
@@ -45,6 +50,16 @@ pub(crate) fn profile(
         points: points(series),
         requests: None,
     }
+}
+
+/// The sum of two figures; what was not recorded counts as nothing. `None` when neither was.
+fn total(series: &DiskSeries, metrics: [DiskMetric; 2]) -> Option<Average> {
+    let known = metrics.map(|metric| series.averages(metric).map(both));
+    let known = known.into_iter().flatten();
+    known.reduce(|a, b| Average {
+        stochastic: a.stochastic + b.stochastic,
+        time: a.time + b.time,
+    })
 }
 
 /// The series over time, for a chart.
@@ -61,10 +76,7 @@ fn points(series: &DiskSeries) -> Vec<Point> {
 /// What a device did as a whole. Its layer is for others to tell, who know its neighbours.
 pub(crate) fn load(series: &DiskSeries) -> DeviceLoad {
     let time = |metric| series.averages(metric).map(|averages| averages.time);
-    let sum = |a, b| match (time(a), time(b)) {
-        (None, None) => None,
-        (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
-    };
+    let sum = |a, b| total(series, [a, b]).map(|sum| sum.time);
     let told = sum(DiskMetric::Reads, DiskMetric::Writes);
     let ops_per_s = told.or(time(DiskMetric::Ops)).unwrap_or_default();
     let reads = time(DiskMetric::Reads).filter(|_| ops_per_s > 0.0);

@@ -120,7 +120,8 @@ pub struct DeviceLoad {
     /// Mean operations waiting or being served: integrated, or the time of all operations by
     /// Little's law; never sampled.
     pub queue: Option<f64>,
-    /// Mean response time in milliseconds: `queue` over the rate (Little's law).
+    /// Mean response time in milliseconds: the time of all operations over their number; without
+    /// such times `queue` over the rate (Little's law).
     pub response_ms: Option<f64>,
 }
 

@@ -9,6 +9,7 @@ mod dots;
 mod forest;
 mod scale;
 mod series;
+mod timeline;
 
 use crate::model::{Chart, Ink};
 use crate::put;
@@ -26,6 +27,7 @@ pub(crate) fn draw(chart: &Chart) -> String {
         Chart::Curves(curves) => curves::draw(curves),
         Chart::Dots(dots) => dots::draw(dots),
         Chart::Series(series) => series::draw(series),
+        Chart::Timeline(timeline) => timeline::draw(timeline),
     }
 }
 

@@ -64,6 +64,14 @@ fn unit(max: f64, quantity: Quantity) -> (f64, &'static str) {
             (1_024.0, "KiB/s"),
             (1.0, "B/s"),
         ],
+        Quantity::Size => &[
+            (1_073_741_824.0, "GiB"),
+            (1_048_576.0, "MiB"),
+            (1_024.0, "KiB"),
+            (1.0, "B"),
+        ],
+        Quantity::Share => &[(0.01, "%")],
+        Quantity::Number => &[(1e6, "M"), (1e3, "k"), (1.0, "")],
     };
     let fits = table.iter().find(|(divisor, _)| max >= *divisor);
     match fits.or(table.last()) {

@@ -5,7 +5,7 @@ use plimsoll_core::num::{round_u64, to_usize};
 use plimsoll_core::units::sparkline;
 
 use super::{Page, printable};
-use crate::model::{Cell, Dots, Forest, ForestRow, Series, Table, Tone};
+use crate::model::{Cell, Dots, Forest, ForestRow, Series, Table, TimeLine, Timeline, Tone};
 use crate::words;
 
 /// Room for the names of arms.
@@ -118,6 +118,45 @@ impl Page {
             self.line(&format!("  {name}  {}  {range}", sparkline(&shown)));
         }
     }
+}
+
+impl Page {
+    /// Every line by its highest values.
+    pub(super) fn timeline(&mut self, timeline: &Timeline) {
+        self.line("");
+        let caption = self.paint(Tone::Plain, true, &timeline.title);
+        self.line(&caption);
+        let room = self.width.saturating_sub(NAMES + 20).clamp(10, 80);
+        for panel in &timeline.panels {
+            for line in &panel.lines {
+                let columns = columns(line, timeline.length_s, room);
+                let highest = columns.iter().copied().fold(0.0, f64::max);
+                let name = name(&match panel.lines.len() {
+                    1 => panel.title.clone(),
+                    _ => format!("{}, {}", panel.title, line.ink.name),
+                });
+                let highest = panel.quantity.show(highest);
+                self.line(&format!("  {name}  {}  ≤ {highest}", sparkline(&columns)));
+            }
+        }
+    }
+}
+
+/// The highest value in each of `room` equal parts of the time; nothing counts as 0.
+fn columns(line: &TimeLine, length_s: f64, room: usize) -> Vec<f64> {
+    let steps = match line.peaks.is_empty() {
+        true => &line.steps,
+        false => &line.peaks,
+    };
+    let room = room.min(steps.len()).max(1);
+    let mut columns = vec![0.0f64; room];
+    for (from, to, value) in steps {
+        let middle = f64::midpoint(*from, *to);
+        let place = plimsoll_core::num::ratio(middle, length_s) * room as f64;
+        let place = to_usize(plimsoll_core::num::floor_u64(place)).min(room - 1);
+        columns[place] = columns[place].max(*value);
+    }
+    columns
 }
 
 /// `   ░├──┊░──●────┤  `, with the margin as shade and 1 as a dotted line.

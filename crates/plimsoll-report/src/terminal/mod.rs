@@ -117,6 +117,7 @@ impl Page {
             Item::Chart(Chart::Forest(forest)) => self.forest(forest),
             Item::Chart(Chart::Dots(dots)) => self.dots(dots),
             Item::Chart(Chart::Series(series)) => self.series(series),
+            Item::Chart(Chart::Timeline(timeline)) => self.timeline(timeline),
             Item::Chart(Chart::Curves(_)) => {}
         }
     }

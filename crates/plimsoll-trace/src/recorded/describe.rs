@@ -65,7 +65,8 @@ pub fn describe_requests(
         });
     };
     let place = super::device_of(survey, &about, Some(disk))?;
-    let interval = survey.length.0.div_ceil(Profile::POINTS_MAX as u64);
+    // A little longer than needed, so that what starts at the very end is in the last one.
+    let interval = survey.length.0 / Profile::POINTS_MAX as u64 + 1;
     let mut counted = Counted::new(&about, disk, Nanos(interval.max(INTERVAL_MIN.0)));
     let mut seen = Seen::new(&survey.devices[place], survey.length);
     let mut busy = vec![Busy::default(); survey.devices.len()];

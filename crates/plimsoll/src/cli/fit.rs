@@ -2,9 +2,8 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use crate::failure::{Code, Failure, Outcome, failed};
-use plimsoll_core::model::{Direction, Fidelity, Gaps, Model, Packed};
+use plimsoll_core::model::{Fidelity, Gaps, Model, Packed};
 use plimsoll_core::offsets::Offsets;
-use plimsoll_core::profile::{Average, Profile, QueueSource};
 use plimsoll_core::units;
 use plimsoll_trace::requests::Sorted;
 use plimsoll_trace::{Counters, Device, FitOptions, Fitted, Recording, Requests};
@@ -59,14 +58,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    if let Some(path) = &args.output
-        && path.exists()
-        && !args.force
-    {
-        return Err(
-            Failure::usage(format!("write {}: it exists", path.display()))
-                .hint("give --force to overwrite it"),
-        );
+    if let Some(path) = &args.output {
+        super::refuse_existing(path, args.force)?;
     }
     let recording = plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))?;
     let mut fitted = match recording {
@@ -99,11 +92,7 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 /// Of requests, which are read twice: `first` is the recording, opened.
 fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Failure> {
-    if args.from.is_some() || args.to.is_some() {
-        let text =
-            "cut a window out of a recording of requests: only recordings of counters can be";
-        return Err(Failure::usage(text).hint("leave --from and --to out"));
-    }
+    refuse_window(args.from.as_deref(), args.to.as_deref())?;
     let survey = plimsoll_trace::survey(&mut *first).map_err(failed(Code::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
         (Some(disk), _) => disk,
@@ -115,14 +104,29 @@ fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Fail
         }
     };
     let gaps = args.exact.then_some(Gaps::Exact);
-    let again = plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))?;
-    let Recording::Requests(requests) = again else {
-        let text = format!("read {} again: it has changed", args.recording.display());
-        return Err(Failure::usage(text));
-    };
-    let mut requests = Sorted::new(requests);
+    let mut requests = read_again(&args.recording)?;
     plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), gaps)
         .map_err(failed(Code::Usage))
+}
+
+/// Refuses a window where there can be none.
+pub(super) fn refuse_window(from: Option<&str>, to: Option<&str>) -> Result<(), Failure> {
+    if from.is_none() && to.is_none() {
+        return Ok(());
+    }
+    let text = "cut a window out of a recording of requests: only recordings of counters can be";
+    Err(Failure::usage(text).hint("leave --from and --to out"))
+}
+
+/// Recorded requests once more, in the order of their starts.
+pub(super) fn read_again(path: &Path) -> Result<Sorted<Box<dyn Requests>>, Failure> {
+    match plimsoll_trace::open(path).map_err(failed(Code::Usage))? {
+        Recording::Requests(requests) => Ok(Sorted::new(requests)),
+        Recording::Counters(_) => {
+            let text = format!("read {} again: it has changed", path.display());
+            Err(Failure::usage(text))
+        }
+    }
 }
 
 fn no_disk(recording: &str, disks: &[String]) -> Failure {
@@ -173,29 +177,11 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
         "" => String::new(),
         host => format!("host {host} · "),
     };
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{} · {} · {host}disk {}",
-        source.recording, source.format, source.disk
-    );
-    let _ = writeln!(
-        text,
-        "{} to {} · {} intervals of {} s, {} dropped\n",
-        source.from,
-        source.to,
-        profile.intervals,
-        units::three_digits(profile.interval_s),
-        profile.intervals_dropped
-    );
-    averages(&mut text, profile);
-    rates(&mut text, model, profile);
-    bursts(&mut text, profile);
+    let about = format!("{} · {host}", source.format);
+    let report = plimsoll_report::profile(&source.recording, &about, profile);
+    let mut text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
     match &model.requests {
-        None => {
-            super::phases::append(&mut text, &profile.phases);
-            facts(&mut text, model);
-        }
+        None => facts(&mut text, model),
         Some(packed) => packed_requests(&mut text, packed),
     }
     fidelity(&mut text, &model.fidelity);
@@ -242,134 +228,6 @@ fn packed_requests(text: &mut String, packed: &Packed) {
         units::size(packed.footprint_bytes() as f64),
         units::size(packed.span_bytes() as f64),
     );
-}
-
-fn averages(text: &mut String, profile: &Profile) {
-    let _ = writeln!(
-        text,
-        "{:<32}{:>20}{:>20}",
-        "Averages", "of interval rates", "over time"
-    );
-    let mut row = |name: &str, average: Average, decimals: usize| {
-        let _ = writeln!(
-            text,
-            "  {name:<30}{:>20.decimals$}{:>20.decimals$}",
-            average.stochastic, average.time
-        );
-    };
-    let kib = |average: Average| Average {
-        stochastic: average.stochastic / 1024.0,
-        time: average.time / 1024.0,
-    };
-    for direction in &profile.directions {
-        let name = direction.direction.name();
-        row(&format!("{name} operations/s"), direction.ops_per_s, 6);
-        row(&format!("{name} KiB/s"), kib(direction.bytes_per_s), 6);
-        row(&format!("{name} bytes/s"), direction.bytes_per_s, 2);
-        row(
-            &format!("{name} mean size, KiB"),
-            kib(direction.mean_size_bytes),
-            3,
-        );
-        row(
-            &format!("{name} mean size, bytes"),
-            direction.mean_size_bytes,
-            1,
-        );
-    }
-    if let Some(utilisation) = profile.utilisation {
-        row("busy share of time", utilisation, 6);
-        let idle = Average {
-            stochastic: 1.0 - utilisation.stochastic,
-            time: 1.0 - utilisation.time,
-        };
-        row("idle share of time", idle, 6);
-    }
-    if let Some(queue) = &profile.queue {
-        row("mean queue", queue.average, 6);
-    }
-    if let Some((error, QueueSource::Sampled)) = profile
-        .queue
-        .as_ref()
-        .and_then(|queue| Some((queue.standard_error?, queue.source)))
-    {
-        let _ = writeln!(
-            text,
-            "    (queue sampled at instants: standard error ±{})",
-            units::three_digits(error)
-        );
-    }
-    if let Some(busy) = profile.busy_ms_per_op {
-        let _ = writeln!(text, "  {:<30}{:>40.3}", "busy ms per operation", busy);
-    }
-    let shares: Vec<String> = profile
-        .directions
-        .iter()
-        .map(|d| format!("{:.0}", d.share * 100.0))
-        .collect();
-    let _ = writeln!(text, "  {:<30}{:>40}", "read : write", shares.join(" : "));
-}
-
-fn rates(text: &mut String, model: &Model, profile: &Profile) {
-    let _ = writeln!(
-        text,
-        "\nRates per interval, operations/s      median       p95      peak   burstiness (IDC)"
-    );
-    for direction in &profile.directions {
-        let rates = direction.rates;
-        let idc = direction
-            .idc
-            .map_or_else(|| "–".into(), |idc| format!("{idc:.0}"));
-        let _ = writeln!(
-            text,
-            "  {:<30}{:>12}{:>10}{:>10}{:>19}",
-            direction.direction.name(),
-            units::rate(rates.median_per_s),
-            units::rate(rates.p95_per_s),
-            units::rate(rates.peak_per_s),
-            idc
-        );
-        let _ = writeln!(text, "    {}", spark(model, direction.direction));
-    }
-}
-
-/// The direction's rate over time in at most 80 columns; each column shows its busiest interval.
-fn spark(model: &Model, direction: Direction) -> String {
-    let rates: Vec<f64> = model
-        .envelope
-        .cells()
-        .iter()
-        .map(|c| c.ops_per_s(direction))
-        .collect();
-    let per_column = rates.len().div_ceil(80).max(1);
-    let columns: Vec<f64> = rates
-        .chunks(per_column)
-        .map(|chunk| chunk.iter().copied().fold(0.0, f64::max))
-        .collect();
-    units::sparkline(&columns)
-}
-
-fn bursts(text: &mut String, profile: &Profile) {
-    let _ = writeln!(text, "\nBursts");
-    if profile.bursts.is_empty() {
-        let _ = writeln!(text, "  none found");
-    }
-    for burst in &profile.bursts {
-        let period = match (burst.period_s, burst.autocorrelation) {
-            (Some(period), Some(acf)) => format!("every {period:.0} s (autocorrelation {acf:.2})"),
-            (Some(period), None) => format!("every {period:.0} s"),
-            _ => "at no steady period".into(),
-        };
-        let _ = writeln!(
-            text,
-            "  {}s: {} bursts above {}/s, {period}; {:.0} % of the time, {:.0} % of the operations",
-            burst.direction.name(),
-            burst.count,
-            units::rate(burst.threshold_per_s),
-            burst.duty * 100.0,
-            burst.share * 100.0
-        );
-    }
 }
 
 fn fidelity(text: &mut String, lines: &[Fidelity]) {

@@ -11,7 +11,7 @@ mod inventory;
 mod layers;
 mod measure;
 mod model_file;
-mod phases;
+mod profile;
 mod progress;
 mod raze;
 mod record;
@@ -32,7 +32,7 @@ use plimsoll_core::units;
 use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
 use plimsoll_lab::journal::StateDir;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -51,6 +51,7 @@ enum Command {
     Record(record::Args),
     Fit(fit::Args),
     Verify(verify::Args),
+    Profile(profile::Args),
     Run(run::Args),
     Compare(compare::Args),
     Layers(layers::Args),
@@ -90,6 +91,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Record(args) => record::main(&args),
         Command::Fit(args) => fit::main(&args),
         Command::Verify(args) => verify::main(&args),
+        Command::Profile(args) => profile::main(&args),
         Command::Run(args) => run::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Layers(args) => layers::main(&args),
@@ -202,6 +204,15 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
             .map_err(|error| Failure::new(Code::Failed, format!("watch for Ctrl-C: {error}")))?;
     }
     Ok(flag)
+}
+
+/// Refuses to write over a file unless that is wanted.
+fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
+    if !path.exists() || force {
+        return Ok(());
+    }
+    let text = format!("write {}: it exists", path.display());
+    Err(Failure::usage(text).hint("give --force to overwrite it"))
 }
 
 /// An orderly end with an exit code that says something.

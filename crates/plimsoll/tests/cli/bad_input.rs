@@ -4,7 +4,7 @@
 use crate::support::{Lab, skipped, text};
 
 /// Runs `args` and expects exit code `code` and an error that holds every one of `words`.
-fn refuses(lab: &Lab, args: &[&str], code: i32, words: &[&str]) {
+pub(crate) fn refuses(lab: &Lab, args: &[&str], code: i32, words: &[&str]) {
     let output = lab.run(args);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");

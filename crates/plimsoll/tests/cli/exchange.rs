@@ -138,7 +138,7 @@ fn programs_are_run_as_workloads_and_leave_nothing() {
 }
 
 /// A trace of vscsiStats: two streams that run into one another, 4 ms apart, for four seconds.
-fn vscsi() -> Vec<u8> {
+pub(crate) fn vscsi() -> Vec<u8> {
     let mut bytes = Vec::new();
     for number in 0..1_000u32 {
         let is_write = number % 2 == 1;

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A recording described: its devices side by side, and one of them in full.
+
+mod over_time;
+mod phases;
+mod requests;
+
+use plimsoll_core::model::Bursts;
+use plimsoll_core::num::to_usize;
+use plimsoll_core::profile::{
+    Average, Description, DeviceLoad, Devices, DirectionProfile, Profile, QueueSource, RankedBy,
+};
+use plimsoll_core::units;
+
+use crate::model::{Cell, Item, Report, Section, Sentence, Table, Tone};
+use crate::words::{count, dash, percent};
+
+/// Most devices of the table; the data has all.
+const DEVICES_MAX: usize = 24;
+
+/// What is said of a recording.
+#[must_use]
+pub fn describe(description: &Description) -> Report {
+    let profile = &description.profile;
+    let host = match description.host.as_str() {
+        "" => String::new(),
+        host => format!("host {host} · "),
+    };
+    let about = format!("{} · {host}", description.format);
+    let mut report = self::profile(&description.recording, &about, profile);
+    report.sections.insert(0, devices(&description.devices));
+    let mut notes = Section::new("Notes", "");
+    let warnings = description.warnings.iter();
+    notes.items = warnings
+        .map(|warning| Item::Notice(Tone::Care, warning.clone()))
+        .collect();
+    if !notes.items.is_empty() {
+        report.sections.push(notes);
+    }
+    // Plain data: numbers that are no numbers become null.
+    report.data = serde_json::to_string(description).unwrap_or_default();
+    report
+}
+
+/// What is said of one device of a recording. `about` is what comes before the window.
+#[must_use]
+pub fn profile(recording: &str, about: &str, profile: &Profile) -> Report {
+    let mut sections = vec![averages(profile)];
+    sections.extend(spread(profile));
+    sections.extend(over_time::section(profile));
+    sections.extend(phases::section(&profile.phases));
+    if let Some(requests) = &profile.requests {
+        sections.extend(requests::sections(requests));
+    }
+    Report {
+        title: format!("{} of {recording}", profile.disk),
+        subtitle: format!(
+            "{about}{} to {} · {} of {}, {} dropped",
+            profile.from,
+            profile.to,
+            count(to_usize(profile.intervals), "interval"),
+            units::duration(units::Nanos::from_secs_f64(profile.interval_s)),
+            profile.intervals_dropped
+        ),
+        headline: headline(profile),
+        sections,
+        data: "{}".into(),
+    }
+}
+
+fn sentence(mark: &str, text: String, detail: String) -> Sentence {
+    Sentence {
+        mark: mark.into(),
+        tone: Tone::Muted,
+        text,
+        detail,
+    }
+}
+
+fn headline(profile: &Profile) -> Vec<Sentence> {
+    let mut said = vec![sentence("load", load_text(profile), load_detail(profile))];
+    let found = profile.bursts.iter();
+    said.extend(found.map(|burst| sentence("bursts", burst_text(burst), String::new())));
+    if profile.bursts.is_empty() {
+        said.push(sentence("bursts", "none found".into(), String::new()));
+    }
+    if profile.phases.len() > 1 {
+        let names = profile.phases.iter().map(|p| {
+            let share = percent(p.share);
+            format!("{} ({share})", p.name)
+        });
+        let text = format!("phases: {}", names.collect::<Vec<_>>().join(", "));
+        said.push(sentence("phases", text, String::new()));
+    }
+    if let Some(requests) = &profile.requests {
+        said.extend(requests::headline(requests));
+    }
+    said
+}
+
+fn load_text(profile: &Profile) -> String {
+    let direction = |d: &DirectionProfile| {
+        let rate = units::rate(d.ops_per_s.time);
+        let size = units::size(d.mean_size_bytes.time);
+        match (d.ops_per_s.time > 0.0, d.mean_size_bytes.time > 0.0) {
+            (false, _) => format!("no {}s", d.direction.name()),
+            (true, true) => format!("{rate} {}s/s of {size}", d.direction.name()),
+            (true, false) => format!("{rate} {}s/s", d.direction.name()),
+        }
+    };
+    let told: Vec<String> = profile.directions.iter().map(direction).collect();
+    let bytes = units::throughput(profile.bytes_per_s.time);
+    match told.is_empty() {
+        true => {
+            let ops = units::rate(profile.ops_per_s.time);
+            format!("{ops} operations/s, reads and writes not told apart: {bytes}")
+        }
+        false => format!("{}: {bytes}", told.join(" and ")),
+    }
+}
+
+fn load_detail(profile: &Profile) -> String {
+    let mut told = Vec::new();
+    if let Some(busy) = profile.utilisation {
+        told.push(format!("{} busy", percent(busy.time)));
+    }
+    if let Some(queue) = &profile.queue {
+        let how = match queue.source {
+            QueueSource::Integrated => "",
+            QueueSource::Sampled => " (sampled)",
+        };
+        let mean = units::three_digits(queue.average.time);
+        told.push(format!("mean queue {mean}{how}"));
+    }
+    let peaks = profile.directions.iter().filter(|d| d.ops_per_s.time > 0.0);
+    told.extend(peaks.map(|d| {
+        let peak = units::rate(d.rates.peak_per_s);
+        format!("at most {peak} {}s/s in an interval", d.direction.name())
+    }));
+    told.join("; ")
+}
+
+fn devices(devices: &Devices) -> Section {
+    let by = match devices.ranked_by {
+        RankedBy::Queue => "the time their operations took together",
+        RankedBy::Busy => "the time they were busy",
+        RankedBy::Operations => "their operations",
+    };
+    let mut section = Section::new("Devices", "");
+    let columns = [
+        "Device",
+        "~Layer",
+        "#Ops/s",
+        "#Reads",
+        "#Bytes/s",
+        "#Busy",
+        "#Queue",
+        "#Response",
+    ];
+    let mut table = Table::new(format!("Devices by {by}, means over time"), &columns);
+    let shown = devices.devices.iter().take(DEVICES_MAX);
+    table.rows = shown.map(device).collect();
+    let counted = devices.devices.iter().filter(|d| !d.counted_again).count();
+    if counted > 1 {
+        let mut all = vec![dash(); columns.len()];
+        all[0] = Cell::new("all").detail(format!("{counted} devices"));
+        all[1] = Cell::new("");
+        all[2] = Cell::new(units::rate(devices.ops_per_s));
+        all[4] = Cell::new(units::throughput(devices.bytes_per_s));
+        table.rows.push(all);
+    }
+    if devices.devices.iter().any(|d| d.counted_again) {
+        table.notes.push(
+            "In brackets: layers above others of these devices. Their load is there a second \
+             time, and not in the sum."
+                .into(),
+        );
+    }
+    let more = devices.devices.len().saturating_sub(DEVICES_MAX);
+    if more > 0 {
+        table.notes.push(format!("and {more} more with less load"));
+    }
+    section.items.push(Item::Table(table));
+    section
+}
+
+fn device(device: &DeviceLoad) -> Vec<Cell> {
+    let some = |value: Option<f64>, show: &dyn Fn(f64) -> String| match value {
+        Some(value) => Cell::new(show(value)),
+        None => dash(),
+    };
+    let bracketed = |text: &str| match device.counted_again {
+        true => Cell::new(format!("({text})")).tone(Tone::Muted),
+        false => Cell::new(text),
+    };
+    vec![
+        bracketed(&device.name),
+        bracketed(device.layer.name()),
+        Cell::new(units::rate(device.ops_per_s)),
+        some(device.read_share, &percent),
+        some(device.bytes_per_s, &units::throughput),
+        some(device.busy, &percent),
+        some(device.queue, &units::three_digits),
+        some(device.response_ms, &|ms| {
+            units::duration(units::Nanos::from_secs_f64(ms / 1e3))
+        }),
+    ]
+}
+
+fn averages(profile: &Profile) -> Section {
+    let mut section = Section::new("Averages", "");
+    let mut table = Table::new(
+        format!("Both averages of {}", profile.disk),
+        &["Figure", "#of interval rates", "#over time", "Unit"],
+    );
+    table.rows = average_rows(profile)
+        .into_iter()
+        .map(|row| {
+            let cell = |value: f64| Cell::new(format!("{value:.0$}", row.decimals));
+            vec![
+                Cell::new(&row.figure),
+                cell(row.average.stochastic),
+                cell(row.average.time),
+                Cell::new(row.unit),
+            ]
+        })
+        .collect();
+    if let Some(queue) = &profile.queue
+        && let (QueueSource::Sampled, Some(error)) = (queue.source, queue.standard_error)
+    {
+        let error = units::three_digits(error);
+        table.notes.push(format!(
+            "The queue was sampled at instants: standard error ±{error}."
+        ));
+    }
+    if let Some(busy) = profile.busy_ms_per_op {
+        table
+            .notes
+            .push(format!("Busy for {busy:.3} ms per operation."));
+    }
+    if profile.directions.len() == 2 {
+        let shares = profile.directions.iter();
+        let shares: Vec<String> = shares.map(|d| format!("{:.0}", d.share * 100.0)).collect();
+        table
+            .notes
+            .push(format!("read : write = {}", shares.join(" : ")));
+    }
+    section.items.push(Item::Table(table));
+    section
+}
+
+/// One row of the table of averages.
+#[derive(Debug, Clone)]
+pub(crate) struct AverageRow {
+    /// `read operations`.
+    pub(crate) figure: String,
+    /// Both averages.
+    pub(crate) average: Average,
+    /// Of the averages.
+    pub(crate) unit: &'static str,
+    /// Decimals worth printing.
+    decimals: usize,
+}
+
+/// Everything of a profile that has both averages.
+pub(crate) fn average_rows(profile: &Profile) -> Vec<AverageRow> {
+    let mut rows = Vec::new();
+    let mut row = |figure: String, average: Average, unit: &'static str, decimals: usize| {
+        rows.push(AverageRow {
+            figure,
+            average,
+            unit,
+            decimals,
+        });
+    };
+    let of = |average: Average, f: &dyn Fn(f64) -> f64| Average {
+        stochastic: f(average.stochastic),
+        time: f(average.time),
+    };
+    let kib = |average: Average| of(average, &|bytes| bytes / 1024.0);
+    if profile.directions.is_empty() {
+        row("operations".into(), profile.ops_per_s, "1/s", 6);
+        row("throughput".into(), kib(profile.bytes_per_s), "KiB/s", 6);
+        row("throughput".into(), profile.bytes_per_s, "B/s", 2);
+    }
+    for d in &profile.directions {
+        let name = d.direction.name();
+        row(format!("{name} operations"), d.ops_per_s, "1/s", 6);
+        row(format!("{name} throughput"), kib(d.bytes_per_s), "KiB/s", 6);
+        row(format!("{name} throughput"), d.bytes_per_s, "B/s", 2);
+        row(
+            format!("{name} mean size"),
+            kib(d.mean_size_bytes),
+            "KiB",
+            3,
+        );
+        row(format!("{name} mean size"), d.mean_size_bytes, "B", 1);
+    }
+    if let Some(busy) = profile.utilisation {
+        row("busy share of time".into(), busy, "1", 6);
+        let idle = of(busy, &|busy| 1.0 - busy);
+        row("idle share of time".into(), idle, "1", 6);
+    }
+    if let Some(queue) = &profile.queue {
+        row("mean queue".into(), queue.average, "1", 6);
+    }
+    rows
+}
+
+/// How the rates of the intervals are spread; `None` when directions are not told.
+fn spread(profile: &Profile) -> Option<Section> {
+    let columns = [
+        "Operations/s",
+        "#median",
+        "#p95",
+        "#peak",
+        "#burstiness (IDC)",
+    ];
+    let mut table = Table::new("Rates of the intervals", &columns);
+    table.rows = profile
+        .directions
+        .iter()
+        .map(|d| {
+            vec![
+                Cell::new(d.direction.name()),
+                Cell::new(units::rate(d.rates.median_per_s)),
+                Cell::new(units::rate(d.rates.p95_per_s)),
+                Cell::new(units::rate(d.rates.peak_per_s)),
+                d.idc
+                    .map_or_else(dash, |idc| Cell::new(format!("{idc:.0}"))),
+            ]
+        })
+        .collect();
+    let mut section = Section::new("Spread", "");
+    section.items.push(Item::Table(table));
+    (!profile.directions.is_empty()).then_some(section)
+}
+
+fn burst_text(burst: &Bursts) -> String {
+    let period = match (burst.period_s, burst.autocorrelation) {
+        (Some(period), Some(acf)) => format!("every {period:.0} s (autocorrelation {acf:.2})"),
+        (Some(period), None) => format!("every {period:.0} s"),
+        _ => "at no steady period".into(),
+    };
+    format!(
+        "{}s: {} above {}/s, {period}; {:.0} % of the time, {:.0} % of the operations",
+        burst.direction.name(),
+        count(to_usize(burst.count), "burst"),
+        units::rate(burst.threshold_per_s),
+        burst.duty * 100.0,
+        burst.share * 100.0
+    )
+}
+
+/// Seconds east of Greenwich at the end of `2010-07-14T11:00:02+10:00`; `None` without a date.
+pub(crate) fn zone_s(from: &str) -> Option<f64> {
+    let (_, time) = from.split_once('T')?;
+    let sign = time.rfind(['+', '-'])?;
+    let (hours, minutes) = time.get(sign + 1..)?.split_once(':')?;
+    let hours: f64 = hours.parse().ok()?;
+    let minutes: f64 = minutes.parse().ok()?;
+    let east = hours * 3_600.0 + minutes * 60.0;
+    Some(if time.as_bytes()[sign] == b'-' {
+        -east
+    } else {
+        east
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zone_of_a_recording_is_told_by_its_first_instant() {
+        for (from, expect) in [
+            ("2010-07-14T11:00:02+10:00", Some(36_000.0)),
+            ("2010-07-14T11:00:02-03:30", Some(-12_600.0)),
+            ("its start", None),
+            ("2010-07-14T11", None),
+        ] {
+            assert_eq!(zone_s(from), expect, "{from}");
+        }
+    }
+}

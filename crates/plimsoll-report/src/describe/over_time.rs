@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The figures of a device over the time of its recording.
+
+use plimsoll_core::model::Stretch;
+use plimsoll_core::profile::{Point, Profile};
+
+use crate::model::{Chart, Ink, Item, Quantity, Section, TimeLine, TimePanel, Timeline};
+
+/// A figure of a point.
+type Figure = fn(&Point) -> Option<f64>;
+
+/// One line of a panel: name, figure, its highest single interval.
+type Line = (&'static str, Figure, Option<Figure>);
+
+const PANELS: [(&str, Quantity, &[Line]); 6] = [
+    (
+        "operations",
+        Quantity::Rate,
+        &[
+            ("read", |p| p.reads_per_s, Some(|p| p.reads_peak_per_s)),
+            ("write", |p| p.writes_per_s, Some(|p| p.writes_peak_per_s)),
+        ],
+    ),
+    (
+        "throughput",
+        Quantity::Throughput,
+        &[
+            ("read", |p| p.read_bytes_per_s, None),
+            ("write", |p| p.write_bytes_per_s, None),
+        ],
+    ),
+    (
+        "mean size",
+        Quantity::Size,
+        &[
+            ("read", |p| p.read_size_bytes, None),
+            ("write", |p| p.write_size_bytes, None),
+        ],
+    ),
+    ("busy", Quantity::Share, &[("busy", |p| p.busy, None)]),
+    (
+        "mean queue",
+        Quantity::Number,
+        &[("queue", |p| p.queue, None)],
+    ),
+    (
+        "mean response",
+        Quantity::Duration,
+        &[
+            ("read", |p| p.read_response_ms.map(|ms| ms * 1e6), None),
+            ("write", |p| p.write_response_ms.map(|ms| ms * 1e6), None),
+        ],
+    ),
+];
+
+/// The section; `None` when there is nothing to be drawn.
+pub(super) fn section(profile: &Profile) -> Option<Section> {
+    let length_s = profile.points.last()?.to_s;
+    let panels: Vec<TimePanel> = PANELS
+        .iter()
+        .filter_map(|row| panel(profile, row))
+        .collect();
+    if panels.is_empty() {
+        return None;
+    }
+    let several = panels
+        .iter()
+        .flat_map(|p| &p.lines)
+        .any(|l| !l.peaks.is_empty());
+    let title = match several {
+        true => "Over time; thin lines: the busiest interval of each step",
+        false => "Over time",
+    };
+    let mut section = Section::new("Over time", "");
+    section.items.push(Item::Chart(Chart::Timeline(Timeline {
+        title: title.into(),
+        from: profile.from.clone(),
+        length_s,
+        panels,
+        marks: marks(profile),
+    })));
+    Some(section)
+}
+
+/// Where the phases are that stand out from the first, the one of most of the time.
+fn marks(profile: &Profile) -> Vec<(String, f64, f64)> {
+    let Some(start) = seconds(&profile.from) else {
+        return Vec::new();
+    };
+    let others = profile.phases.iter().skip(1);
+    let stretches = others.flat_map(|phase| phase.stretches.iter().map(|s| (&phase.name, s)));
+    let mark = |(name, stretch): (&String, &Stretch)| {
+        let (from, to) = (seconds(&stretch.from)?, seconds(&stretch.to)?);
+        Some((name.clone(), from - start, to - start))
+    };
+    stretches.filter_map(mark).collect()
+}
+
+/// Seconds of `2010-07-14T11:00:02+10:00` since a day long ago; `None` of any other text.
+fn seconds(text: &str) -> Option<f64> {
+    let (date, time) = text.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<i32>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut clock = time
+        .get(..8)?
+        .splitn(3, ':')
+        .map(|part| part.parse::<i32>().ok());
+    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
+    // Years begin in March, so that the odd day is the last; each month then has its first day.
+    let (year, month) = match month {
+        ..3 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let leap_days = year / 4 - year / 100 + year / 400;
+    let days = year * 365 + leap_days + (153 * month + 2) / 5 + day;
+    let second = hours * 3_600 + minutes * 60 + seconds;
+    let zone = super::zone_s(text).unwrap_or_default();
+    Some(f64::from(days) * 86_400.0 + f64::from(second) - zone)
+}
+
+fn panel(
+    profile: &Profile,
+    (title, quantity, lines): &(&str, Quantity, &[Line]),
+) -> Option<TimePanel> {
+    // Colours stand for directions in every panel; what has none gets the third.
+    let colour = |name: &str| match name {
+        "read" => 0,
+        "write" => 1,
+        _ => 2,
+    };
+    let steps = |figure: Figure| -> Vec<(f64, f64, f64)> {
+        let known = profile.points.iter();
+        known
+            .filter_map(|p| Some((p.from_s, p.to_s, figure(p)?)))
+            .collect()
+    };
+    // Where every step is one interval, its peak is its mean.
+    let is_joined = (profile.points.len() as u64) < profile.intervals;
+    let line = |(name, figure, peak): &Line| TimeLine {
+        ink: Ink {
+            name: (*name).into(),
+            colour: colour(name),
+            control: false,
+        },
+        steps: steps(*figure),
+        peaks: peak.filter(|_| is_joined).map(steps).unwrap_or_default(),
+    };
+    let lines: Vec<TimeLine> = lines
+        .iter()
+        .map(line)
+        .filter(|l| !l.steps.is_empty())
+        .collect();
+    (!lines.is_empty()).then(|| TimePanel {
+        title: (*title).into(),
+        quantity: *quantity,
+        lines,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_apart_by_what_lies_between_them() {
+        let apart = |a: &str, b: &str| seconds(b).unwrap() - seconds(a).unwrap();
+        for (a, b, expect) in [
+            (
+                "2010-07-14T11:00:02+10:00",
+                "2010-07-14T11:00:32+10:00",
+                30.0,
+            ),
+            (
+                "2010-12-31T23:59:59+00:00",
+                "2011-01-01T00:00:00+00:00",
+                1.0,
+            ),
+            (
+                "2024-02-28T12:00:00+00:00",
+                "2024-03-01T12:00:00+00:00",
+                172_800.0,
+            ),
+            (
+                "2025-10-26T02:30:00+02:00",
+                "2025-10-26T02:30:00+01:00",
+                3_600.0,
+            ),
+        ] {
+            assert!(
+                (apart(a, b) - expect).abs() < 1e-6,
+                "{a} to {b}: {}",
+                apart(a, b)
+            );
+        }
+        assert_eq!(seconds("its start"), None);
+        assert_eq!(seconds("2010-07-14T11"), None);
+    }
+}

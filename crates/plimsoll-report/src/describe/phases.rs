@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Phases of a recording: their load, what of it is their own, and when they were.
+
+use plimsoll_core::model::{Phase, Rates, Stretch};
+use plimsoll_core::num::ratio;
+use plimsoll_core::units;
+
+use crate::model::{Cell, Item, Section, Table};
+use crate::words::{dash, percent_whole};
+
+/// Most windows of a phase that are listed.
+const WINDOWS_MAX: usize = 4;
+
+/// `None` where the load was alike throughout.
+pub(super) fn section(phases: &[Phase]) -> Option<Section> {
+    let columns = [
+        "Phase",
+        "#Time",
+        "#Reads/s",
+        "#Mean size",
+        "#Writes/s",
+        "#Mean size",
+    ];
+    let mut table = Table::new("Phases and their means", &columns);
+    for phase in phases {
+        let share = (phase.share * 100.0).round() / 100.0;
+        table
+            .rows
+            .push(row(&phase.name, percent_whole(share), phase.load));
+        if let Some(own) = phase.own.and_then(|own| clear(own, phase.load)) {
+            table
+                .rows
+                .push(row("  more than the base", String::new(), own));
+        }
+    }
+    let mut section = Section::new("Phases", "");
+    section.items.push(Item::Table(table));
+    let when = phases
+        .iter()
+        .map(|p| (p.name.clone(), windows(&p.stretches)));
+    section.items.push(Item::Facts(when.collect()));
+    (!phases.is_empty()).then_some(section)
+}
+
+/// What is clearly more than the base's: less than a twentieth is the difference of two large
+/// figures, and its mean size a quotient of two such. `None` where nothing is left.
+fn clear(own: [Rates; 2], load: [Rates; 2]) -> Option<[Rates; 2]> {
+    const SHARE_MIN: f64 = 0.05;
+    let is_clear = |at: usize| own[at].ops_per_s > SHARE_MIN * load[at].ops_per_s;
+    let part = |at: usize| match is_clear(at) {
+        true => own[at],
+        false => Rates::default(),
+    };
+    (is_clear(0) || is_clear(1)).then(|| [part(0), part(1)])
+}
+
+fn row(name: &str, share: String, [read, write]: [Rates; 2]) -> Vec<Cell> {
+    let size = |rates: Rates| match rates.ops_per_s {
+        ops if ops > 0.0 => Cell::new(units::size(ratio(rates.bytes_per_s, ops))),
+        _ => dash(),
+    };
+    vec![
+        Cell::new(name),
+        Cell::new(share),
+        Cell::new(units::rate(read.ops_per_s)),
+        size(read),
+        Cell::new(units::rate(write.ops_per_s)),
+        size(write),
+    ]
+}
+
+fn windows(stretches: &[Stretch]) -> String {
+    let mut listed: Vec<String> = stretches.iter().take(WINDOWS_MAX).map(window).collect();
+    if let Some(more) = stretches.len().checked_sub(WINDOWS_MAX + 1) {
+        listed.push(format!("and {} more", more + 1));
+    }
+    listed.join(", ")
+}
+
+/// A window in the recording's zone, whose offset stands at the top; the day of the end only where
+/// it is another.
+fn window(stretch: &Stretch) -> String {
+    let parts = |time: &str| {
+        let (day, time) = time.split_once('T')?;
+        Some((day.to_owned(), time.get(..8)?.to_owned()))
+    };
+    match (parts(&stretch.from), parts(&stretch.to)) {
+        (Some(from), Some(to)) if from.0 == to.0 => format!("{} {} to {}", from.0, from.1, to.1),
+        (Some(from), Some(to)) => format!("{} {} to {} {}", from.0, from.1, to.0, to.1),
+        _ => format!("{} to {}", stretch.from, stretch.to),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(from: &str, to: &str) -> Stretch {
+        Stretch {
+            first: 0,
+            intervals: 1,
+            from: from.into(),
+            to: to.into(),
+        }
+    }
+
+    #[test]
+    fn windows_name_a_day_once_and_long_lists_end() {
+        let short = stretch("2010-07-14T11:00:32+10:00", "2010-07-14T11:02:32+10:00");
+        let long = stretch("2010-07-14T23:00:32+10:00", "2010-07-15T01:02:32+10:00");
+        assert_eq!(window(&short), "2010-07-14 11:00:32 to 11:02:32");
+        assert_eq!(window(&long), "2010-07-14 23:00:32 to 2010-07-15 01:02:32");
+        assert!(windows(&vec![short.clone(); 9]).ends_with("and 5 more"));
+        assert!(!windows(&vec![short; 4]).contains("more"));
+    }
+
+    #[test]
+    fn what_is_hardly_more_than_the_base_is_not_told() {
+        let rates = |ops_per_s| Rates {
+            ops_per_s,
+            bytes_per_s: 8192.0 * ops_per_s,
+        };
+        let load = [rates(100.0), rates(10.0)];
+        assert_eq!(clear([rates(4.0), rates(0.1)], load), None);
+        let found = clear([rates(50.0), rates(0.1)], load).unwrap();
+        assert_eq!(found, [rates(50.0), Rates::default()]);
+        assert!(section(&[]).is_none());
+    }
+}

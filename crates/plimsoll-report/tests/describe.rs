@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is said of a recording, held against a made-up one, and its text against a snapshot.
+//!
+//! `UPDATE_SNAPSHOTS=1` writes the snapshot anew.
+
+use std::path::Path;
+
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::model::{Bursts, Direction, Phase, Rates, Stretch};
+use plimsoll_core::op::Kind;
+use plimsoll_core::profile::{
+    Average, Description, DeviceLoad, Devices, DirectionProfile, Dispersion, InFlight,
+    IntervalRates, KindProfile, Layer, MissRatio, Point, Profile, Queue, QueueSource,
+    RequestsProfile, SizeCount, Skew, Streams, Times, WorkingSet,
+};
+use plimsoll_core::units::Nanos;
+use plimsoll_report::{describe, html, terminal};
+
+fn average(value: f64) -> Average {
+    Average {
+        stochastic: value,
+        time: value * 0.99,
+    }
+}
+
+fn device(name: &str, busy: f64) -> DeviceLoad {
+    DeviceLoad {
+        name: name.into(),
+        layer: Layer::Disk,
+        counted_again: false,
+        ops_per_s: 1_000.0 * busy,
+        read_share: Some(0.75),
+        bytes_per_s: Some(8e6 * busy),
+        busy: Some(busy),
+        queue: None,
+        response_ms: None,
+    }
+}
+
+fn direction(direction: Direction, ops: f64) -> DirectionProfile {
+    DirectionProfile {
+        direction,
+        ops_per_s: average(ops),
+        bytes_per_s: average(ops * 8192.0),
+        mean_size_bytes: average(8192.0),
+        share: ops / 400.0,
+        rates: IntervalRates {
+            median_per_s: ops / 2.0,
+            p95_per_s: ops * 2.0,
+            peak_per_s: ops * 3.0,
+        },
+        idc: Some(123.4),
+    }
+}
+
+fn point(at: u32) -> Point {
+    let at = f64::from(at);
+    Point {
+        from_s: at * 10.0,
+        to_s: at * 10.0 + 10.0,
+        reads_per_s: Some(100.0 + at),
+        reads_peak_per_s: Some(300.0),
+        writes_per_s: Some(at % 5.0 * 40.0),
+        busy: Some(0.4),
+        queue: Some(at / 10.0),
+        read_response_ms: Some(2.0),
+        ..Point::default()
+    }
+}
+
+fn phase(name: &str, from: &str, to: &str) -> Phase {
+    let rates = Rates {
+        ops_per_s: 100.0,
+        bytes_per_s: 1e6,
+    };
+    Phase {
+        name: name.into(),
+        stretches: vec![Stretch {
+            first: 0,
+            intervals: 10,
+            from: from.into(),
+            to: to.into(),
+        }],
+        share: 0.5,
+        load: [rates, rates],
+        own: None,
+    }
+}
+
+fn profile() -> Profile {
+    Profile {
+        disk: "sd<i>".into(),
+        from: "2010-07-14T11:00:00+10:00".into(),
+        to: "2010-07-14T11:05:00+10:00".into(),
+        intervals: 60,
+        intervals_dropped: 1,
+        interval_s: 5.0,
+        ops_per_s: average(400.0),
+        bytes_per_s: average(400.0 * 8192.0),
+        directions: vec![
+            direction(Direction::Read, 300.0),
+            direction(Direction::Write, 100.0),
+        ],
+        utilisation: Some(average(0.4)),
+        queue: Some(Queue {
+            average: average(2.0),
+            source: QueueSource::Sampled,
+            standard_error: Some(0.48),
+        }),
+        busy_ms_per_op: Some(1.0),
+        bursts: vec![Bursts {
+            direction: Direction::Write,
+            threshold_per_s: 125.0,
+            count: 1,
+            period_s: Some(300.0),
+            autocorrelation: Some(0.8),
+            duty: 0.1,
+            share: 0.6,
+        }],
+        phases: vec![
+            phase(
+                "base",
+                "2010-07-14T11:00:00+10:00",
+                "2010-07-14T11:03:00+10:00",
+            ),
+            phase(
+                "scan",
+                "2010-07-14T11:03:00+10:00",
+                "2010-07-14T11:05:00+10:00",
+            ),
+        ],
+        points: (0..30).filter(|at| *at != 11).map(point).collect(),
+        requests: None,
+    }
+}
+
+fn requests() -> RequestsProfile {
+    let mut histogram = Histogram::new();
+    (1..=5_000).for_each(|i| histogram.record(Nanos(i * 1_000)));
+    let times = Times::of(&histogram);
+    RequestsProfile {
+        kinds: vec![KindProfile {
+            kind: Kind::Read,
+            requests: 5_000,
+            bytes: 5_000 * 4096,
+            response: times.clone(),
+        }],
+        sizes: vec![SizeCount {
+            kind: Kind::Read,
+            bytes: 4096,
+            requests: 4_000,
+        }],
+        sizes_more: 1_000,
+        streams: Some(Streams {
+            sequential_share: 0.35,
+            runs: 3_250,
+            run_mean_requests: 1.54,
+            run_median_requests: 2,
+            run_max_requests: 77,
+            run_mean_bytes: 6_300.0,
+        }),
+        skew: vec![Skew {
+            zones: 0.01,
+            requests: 0.2,
+        }],
+        span_bytes: 1 << 34,
+        working_set: vec![WorkingSet {
+            window_s: 300.0,
+            mean_bytes: 2e7,
+            max_bytes: 2e7,
+        }],
+        misses: vec![
+            MissRatio {
+                cache_bytes: 4096.0,
+                misses: 0.8,
+            },
+            MissRatio {
+                cache_bytes: 8192.0,
+                misses: 0.3,
+            },
+        ],
+        gaps: times,
+        gaps_variation: Some(0.58),
+        dispersion: vec![Dispersion {
+            window_s: 1.0,
+            index: 12.0,
+        }],
+        in_flight: Some(InFlight {
+            mean: 1.5,
+            busy: 0.6,
+            found_median: 1,
+            found_p99: 7,
+            found_max: 9,
+        }),
+    }
+}
+
+fn description(requests: Option<RequestsProfile>) -> Description {
+    let devices = vec![
+        device("sd<i>", 0.4),
+        device("sdb", 0.1),
+        device("dm-0", 0.5),
+    ];
+    Description {
+        recording: "nas".into(),
+        format: "PCP archive, version 2".into(),
+        host: "nas2".into(),
+        devices: Devices::rank(devices),
+        profile: Profile {
+            requests,
+            ..profile()
+        },
+        warnings: vec!["one thing to know".into()],
+    }
+}
+
+#[test]
+fn the_text_of_a_fixed_description_is_as_it_was() {
+    let found = terminal(&describe(&description(Some(requests()))), 100, false, false);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/describe.txt");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, found).unwrap();
+        return;
+    }
+    let expect = std::fs::read_to_string(&path).unwrap();
+    let differs = found.lines().zip(expect.lines()).find(|(f, e)| f != e);
+    assert!(
+        found == expect,
+        "changed, first at {differs:?}; look, then UPDATE_SNAPSHOTS=1"
+    );
+}
+
+#[test]
+fn the_page_has_charts_with_holes_marks_and_no_foreign_markup() {
+    let page = html(&describe(&description(Some(requests()))));
+    assert!(!page.contains("sd<i>") && page.contains("sd&lt;i&gt;"));
+    for part in [
+        "11:01",
+        "class=\"band\"",
+        ">scan</text>",
+        "one thing to know",
+        "(dm-0)",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    // The missing point cuts each line of the reads in two.
+    let reads = page.matches("<title>operations, read</title>").count();
+    assert_eq!(reads, 2);
+    let without = html(&describe(&description(None)));
+    assert!(!without.contains("Working set"));
+}
+
+#[test]
+fn a_description_in_which_nothing_is_known_is_still_told() {
+    let mut bare = description(None);
+    bare.devices = Devices::rank(vec![DeviceLoad {
+        read_share: None,
+        bytes_per_s: None,
+        busy: None,
+        ..device("sda", 0.0)
+    }]);
+    bare.profile = Profile {
+        directions: Vec::new(),
+        utilisation: None,
+        queue: None,
+        busy_ms_per_op: None,
+        bursts: Vec::new(),
+        phases: Vec::new(),
+        points: Vec::new(),
+        ..profile()
+    };
+    let text = terminal(&describe(&bare), 60, false, false);
+    assert!(text.contains("reads and writes not told apart"), "{text}");
+    assert!(text.contains("none found"), "{text}");
+}

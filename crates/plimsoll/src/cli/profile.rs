@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll profile`: what is in a recording.
+
+use crate::failure::{Code, Failure, Outcome, failed};
+use plimsoll_core::profile::Description;
+use plimsoll_trace::{Counters, DiskSeries, Recording, Requests, Window, intervals};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Tell what is in a recording: its devices by load, and one of them in full.
+///
+/// RECORDING is of counters or of requests, in any of the formats that plimsoll fit reads
+/// (docs/recordings.md). Shown are both averages, the figures over time, bursts and phases; of
+/// requests also sizes, order, working set, reuse and response times. docs/profile.md says what
+/// each figure means and where it comes from.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll profile nasdata
+  plimsoll profile nasdata --disk sdi --from 11:00 --to 12:00 -o nas.html --xlsx nas.xlsx
+
+Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.")]
+pub(super) struct Args {
+    /// The recording.
+    recording: PathBuf,
+    /// Disk (instance) to tell in full (default: the busiest).
+    #[arg(long)]
+    disk: Option<String>,
+    /// Start of the window (default: start of the recording).
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// End of the window (default: end of the recording).
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// Write one self-contained HTML page.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write a spreadsheet: both averages, devices, bursts and phases, every interval.
+    #[cfg(feature = "xlsx")]
+    #[arg(long, value_name = "FILE")]
+    xlsx: Option<PathBuf>,
+    /// Overwrite files.
+    #[arg(long)]
+    force: bool,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A recording that is described.
+struct Described {
+    description: Description,
+    source: Source,
+}
+
+/// Where the intervals of its devices are.
+enum Source {
+    /// Read again when they are wanted.
+    Counters(Box<dyn Counters>, Window),
+    /// Counted from the requests of the device that is told in full.
+    Requests(DiskSeries),
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    for path in args.files() {
+        super::refuse_existing(path, args.force)?;
+    }
+    let described = match plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))? {
+        Recording::Counters(counters) => of_counters(args, counters)?,
+        Recording::Requests(requests) => of_requests(args, requests)?,
+    };
+    let report = plimsoll_report::describe(&described.description);
+    if let Some(path) = &args.output {
+        let html = plimsoll_report::html(&report);
+        std::fs::write(path, html).map_err(|error| unwritten(path, &error))?;
+    }
+    #[cfg(feature = "xlsx")]
+    if let Some(path) = &args.xlsx {
+        spreadsheet(path, &described)?;
+    }
+    if args.json {
+        super::print_json(
+            &serde_json::to_value(&described.description).expect("values are plain data"),
+        );
+    } else {
+        let text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
+        super::print(&text);
+        for path in args.files() {
+            super::print(&format!("Written: {}", path.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// The files that are to be written.
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = [
+            self.output.as_deref(),
+            #[cfg(feature = "xlsx")]
+            self.xlsx.as_deref(),
+        ];
+        files.into_iter().flatten()
+    }
+}
+
+impl Described {
+    /// The intervals of the device that is told in full.
+    fn series(&self) -> Result<DiskSeries, Failure> {
+        match &self.source {
+            Source::Requests(series) => Ok(series.clone()),
+            Source::Counters(counters, window) => counters
+                .series(&self.description.profile.disk, window)
+                .map_err(failed(Code::Usage)),
+        }
+    }
+}
+
+fn of_counters(args: &Args, counters: Box<dyn Counters>) -> Result<Described, Failure> {
+    let window = counters
+        .times()
+        .window(args.from.as_deref(), args.to.as_deref())
+        .map_err(failed(Code::Usage))?;
+    let description = plimsoll_trace::describe(&*counters, args.disk.as_deref(), &window)
+        .map_err(failed(Code::Usage))?;
+    Ok(Described {
+        description,
+        source: Source::Counters(counters, window),
+    })
+}
+
+fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Described, Failure> {
+    super::fit::refuse_window(args.from.as_deref(), args.to.as_deref())?;
+    let survey = plimsoll_trace::survey(&mut *first).map_err(failed(Code::Usage))?;
+    let mut requests = super::fit::read_again(&args.recording)?;
+    let (description, series) =
+        plimsoll_trace::describe_requests(&mut requests, &survey, args.disk.as_deref())
+            .map_err(failed(Code::Usage))?;
+    Ok(Described {
+        description,
+        source: Source::Requests(series),
+    })
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+}
+
+#[cfg(feature = "xlsx")]
+fn spreadsheet(path: &Path, described: &Described) -> Result<(), Failure> {
+    let series = described.series()?;
+    let write = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        let rows = intervals(&series);
+        let left_out = plimsoll_report::xlsx(&described.description, rows, &mut out)?;
+        out.flush()?;
+        Ok(left_out)
+    };
+    let left_out = write().map_err(|error| unwritten(path, &error))?;
+    if left_out > 0 {
+        super::say(&format!(
+            "note: a sheet ends at 1,048,576 rows; the last {left_out} intervals are not in {}",
+            path.display()
+        ));
+    }
+    Ok(())
+}
