@@ -52,10 +52,15 @@ pub fn profile(recording: &str, about: &str, profile: &Profile) -> Report {
     if let Some(requests) = &profile.requests {
         sections.extend(requests::sections(requests));
     }
+    let name = recording.rsplit('/').next().unwrap_or(recording);
+    let place = match recording.strip_suffix(name) {
+        Some("") | None => String::new(),
+        Some(folder) => format!("{folder} · "),
+    };
     Report {
-        title: format!("{} of {recording}", profile.disk),
+        title: format!("{} of {name}", profile.disk),
         subtitle: format!(
-            "{about}{} to {} · {} of {}, {} dropped",
+            "{place}{about}{} to {} · {} of {}, {} dropped",
             profile.from,
             profile.to,
             count(to_usize(profile.intervals), "interval"),
@@ -89,7 +94,7 @@ fn headline(profile: &Profile) -> Vec<Sentence> {
             let share = percent(p.share);
             format!("{} ({share})", p.name)
         });
-        let text = format!("phases: {}", names.collect::<Vec<_>>().join(", "));
+        let text = names.collect::<Vec<_>>().join(", ");
         said.push(sentence("phases", text, String::new()));
     }
     if let Some(requests) = &profile.requests {

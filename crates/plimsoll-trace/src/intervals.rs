@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The intervals of a disk as rows: every figure on the grid of its first counter.
 
+#[cfg(feature = "parquet")]
+mod table;
+
+#[cfg(feature = "parquet")]
+pub use table::IntervalTable;
+
 use plimsoll_core::profile::IntervalRow;
 
 use crate::cells::{Walk, is_plausible};

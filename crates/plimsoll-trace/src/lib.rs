@@ -37,6 +37,8 @@ pub use error::{Damage, TraceError};
 pub use fidelity::fidelity;
 pub use fit::{FitOptions, Fitted, check_play, fit};
 pub use input::Input;
+#[cfg(feature = "parquet")]
+pub use intervals::IntervalTable;
 pub use intervals::{Intervals, intervals};
 pub use recorded::{
     Device, Survey, check_packed, count_requests, describe_requests, fit_requests, survey,

@@ -6,7 +6,7 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::units;
 
 use crate::model::{Cell, Item, Section, Table};
-use crate::words::{dash, percent_whole};
+use crate::words::{dash, percent};
 
 /// Most windows of a phase that are listed.
 const WINDOWS_MAX: usize = 4;
@@ -23,10 +23,8 @@ pub(super) fn section(phases: &[Phase]) -> Option<Section> {
     ];
     let mut table = Table::new("Phases and their means", &columns);
     for phase in phases {
-        let share = (phase.share * 100.0).round() / 100.0;
-        table
-            .rows
-            .push(row(&phase.name, percent_whole(share), phase.load));
+        let share = percent(phase.share);
+        table.rows.push(row(&phase.name, share, phase.load));
         if let Some(own) = phase.own.and_then(|own| clear(own, phase.load)) {
             table
                 .rows

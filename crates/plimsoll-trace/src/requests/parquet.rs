@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -145,13 +146,13 @@ fn write_group(
     };
     let took = rows.iter().filter_map(|row| Some(long(row.took?.0)));
     let has_end: Vec<i16> = rows.iter().map(|row| row.took.is_some().into()).collect();
-    column::<Int64Type>(&mut group, rows.iter().map(|row| long(row.at.0)), None)?;
-    column::<Int64Type>(&mut group, took, Some(&has_end))?;
-    column::<ByteArrayType>(&mut group, rows.iter().map(|row| kind(row.kind)), None)?;
+    column::<Int64Type, _>(&mut group, rows.iter().map(|row| long(row.at.0)), None)?;
+    column::<Int64Type, _>(&mut group, took, Some(&has_end))?;
+    column::<ByteArrayType, _>(&mut group, rows.iter().map(|row| kind(row.kind)), None)?;
     let device = |row: &Request| words[usize::from(row.target)].clone();
-    column::<ByteArrayType>(&mut group, rows.iter().map(device), None)?;
-    column::<Int64Type>(&mut group, rows.iter().map(|row| long(row.offset)), None)?;
-    column::<Int64Type>(
+    column::<ByteArrayType, _>(&mut group, rows.iter().map(device), None)?;
+    column::<Int64Type, _>(&mut group, rows.iter().map(|row| long(row.offset)), None)?;
+    column::<Int64Type, _>(
         &mut group,
         rows.iter().map(|row| i64::from(row.bytes)),
         None,
@@ -160,8 +161,8 @@ fn write_group(
 }
 
 /// Writes the next column of a group; `levels` tell which of its values are there.
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, &File>,
+pub(crate) fn column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
     values: impl Iterator<Item = T::T>,
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
@@ -176,7 +177,7 @@ fn column<T: DataType>(
 }
 
 /// Times and places beyond 2^63 are not of this world.
-fn long(value: u64) -> i64 {
+pub(crate) fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

@@ -3,6 +3,8 @@
 
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_core::profile::Description;
+#[cfg(feature = "parquet")]
+use plimsoll_trace::TraceError;
 use plimsoll_trace::{Counters, DiskSeries, Recording, Requests, Window, intervals};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -40,6 +42,10 @@ pub(super) struct Args {
     #[cfg(feature = "xlsx")]
     #[arg(long, value_name = "FILE")]
     xlsx: Option<PathBuf>,
+    /// Write every interval of the disk as a Parquet table; without --disk of all disks.
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
     /// Overwrite files.
     #[arg(long)]
     force: bool,
@@ -79,6 +85,10 @@ pub(super) fn main(args: &Args) -> Outcome {
     if let Some(path) = &args.xlsx {
         spreadsheet(path, &described)?;
     }
+    #[cfg(feature = "parquet")]
+    if let Some(path) = &args.parquet {
+        table(path, &described, args.disk.is_none()).map_err(failed(Code::Failed))?;
+    }
     if args.json {
         super::print_json(
             &serde_json::to_value(&described.description).expect("values are plain data"),
@@ -100,6 +110,8 @@ impl Args {
             self.output.as_deref(),
             #[cfg(feature = "xlsx")]
             self.xlsx.as_deref(),
+            #[cfg(feature = "parquet")]
+            self.parquet.as_deref(),
         ];
         files.into_iter().flatten()
     }
@@ -165,4 +177,25 @@ fn spreadsheet(path: &Path, described: &Described) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// The intervals as a table: of all disks, or of the one that is told in full.
+#[cfg(feature = "parquet")]
+fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), TraceError> {
+    let mut table = plimsoll_trace::IntervalTable::create(path)?;
+    match &described.source {
+        Source::Requests(series) => {
+            table.push(&series.disk, intervals(series))?;
+        }
+        Source::Counters(counters, window) => {
+            let disks = match is_of_all {
+                true => counters.disks(),
+                false => vec![described.description.profile.disk.clone()],
+            };
+            plimsoll_trace::each_series(&**counters, &disks, window, |series| {
+                table.push(&series.disk, intervals(&series)).map(drop)
+            })?;
+        }
+    }
+    table.finish()
 }

@@ -125,7 +125,15 @@ fn diskstats(seconds: u64) -> String {
 fn layers_are_told_apart_and_the_busiest_disk_is_told_in_full() {
     let lab = Lab::new();
     std::fs::write(lab.path("stat.txt"), diskstats(20)).unwrap();
-    let told = lab.json(&["profile", "stat.txt", "-o", "page.html", "--json"]);
+    let told = lab.json(&[
+        "profile",
+        "stat.txt",
+        "-o",
+        "page.html",
+        "--parquet",
+        "all.parquet",
+        "--json",
+    ]);
     let devices = told["devices"]["devices"].as_array().unwrap();
     let again = |name: &str| {
         let device = devices.iter().find(|d| d["name"] == name).unwrap();
@@ -155,6 +163,14 @@ fn layers_are_told_apart_and_the_busiest_disk_is_told_in_full() {
     assert_eq!(points.len(), 19);
     near(&points[7]["reads_per_s"], 100.0);
     near(&points[7]["read_response_ms"], 2.0);
+    let table = std::fs::read(lab.path("all.parquet")).unwrap();
+    assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"));
+    for name in [&b"sda1"[..], b"sdb", b"dm-0"] {
+        assert!(
+            table.windows(name.len()).any(|w| w == name),
+            "every disk is in it"
+        );
+    }
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     for part in ["(sda1)", "not in the sum", "<svg", "prefers-color-scheme"] {
         assert!(page.contains(part), "{part} is on the page");
@@ -197,6 +213,8 @@ fn a_disk_without_load_has_a_profile_and_an_empty_window_none() {
         &["profile", "stat.txt", "--disk", "sdz"],
         &["sdz", "it has sda, sda1, sdb, dm-0"],
     );
+    let table = ["profile", "stat.txt", "--parquet", "no/such/table"];
+    refuses(&lab, &table, 1, &["no/such/table"]);
     refused(&["profile", "none"], &["find a recording at none"]);
     refused(
         &["profile", "stat.txt", "--xlsx", "idle.xlsx"],

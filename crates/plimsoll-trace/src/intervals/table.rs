@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Intervals of disks as a Parquet file, for programs that read tables.
+//!
+//! A group of rows is held at a time; each is of one disk.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::Encoding;
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use plimsoll_core::profile::IntervalRow;
+
+use crate::error::TraceError;
+use crate::requests::parquet::{column, long};
+
+const SCHEMA: &str = "message intervals {
+  required binary device (utf8);
+  required int64 from_unix_ns;
+  required int64 to_unix_ns;
+  optional double ops;
+  optional double reads;
+  optional double writes;
+  optional double read_bytes;
+  optional double write_bytes;
+  optional double busy;
+  optional double queue;
+  optional double read_time_s;
+  optional double write_time_s;
+}";
+/// Rows of a group at most.
+const GROUP_ROWS: usize = 1 << 16;
+
+/// The figures of a row, in the order of the schema.
+const FIGURES: [fn(&IntervalRow) -> Option<f64>; 9] = [
+    |row| row.ops,
+    |row| row.reads,
+    |row| row.writes,
+    |row| row.read_bytes,
+    |row| row.write_bytes,
+    |row| row.busy,
+    |row| row.queue,
+    |row| row.read_time_s,
+    |row| row.write_time_s,
+];
+
+/// A table in the making.
+pub struct IntervalTable {
+    path: String,
+    writer: SerializedFileWriter<File>,
+}
+
+impl std::fmt::Debug for IntervalTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IntervalTable")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl IntervalTable {
+    /// Begins a table in a file, over one that is there.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn create(path: &Path) -> Result<IntervalTable, TraceError> {
+        let name = path.display().to_string();
+        let file = File::create(path).map_err(|source| TraceError::Write {
+            file: name.clone(),
+            source,
+        })?;
+        let schema = parse_message_type(SCHEMA).map_err(|error| unwritten(&name, error))?;
+        let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties()))
+            .map_err(|error| unwritten(&name, error))?;
+        Ok(IntervalTable { path: name, writer })
+    }
+
+    /// Appends the intervals of a device; how many these were.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn push(
+        &mut self,
+        device: &str,
+        mut rows: impl Iterator<Item = IntervalRow>,
+    ) -> Result<u64, TraceError> {
+        let mut written = 0;
+        loop {
+            let group: Vec<IntervalRow> = rows.by_ref().take(GROUP_ROWS).collect();
+            if group.is_empty() {
+                return Ok(written);
+            }
+            self.write(device, &group)
+                .map_err(|error| unwritten(&self.path, error))?;
+            written += group.len() as u64;
+        }
+    }
+
+    fn write(&mut self, device: &str, rows: &[IntervalRow]) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        let name = ByteArray::from(device);
+        column::<ByteArrayType, _>(&mut group, rows.iter().map(|_| name.clone()), None)?;
+        let ends: [fn(&IntervalRow) -> u64; 2] = [|row| row.from_unix_ns, |row| row.to_unix_ns];
+        for end in ends {
+            column::<Int64Type, _>(&mut group, rows.iter().map(|row| long(end(row))), None)?;
+        }
+        for figure in FIGURES {
+            let is_known: Vec<i16> = rows
+                .iter()
+                .map(|row| figure(row).is_some().into())
+                .collect();
+            let known = rows.iter().filter_map(figure);
+            column::<DoubleType, _>(&mut group, known, Some(&is_known))?;
+        }
+        group.close().map(drop)
+    }
+
+    /// Ends the table: without this it cannot be read.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(self) -> Result<(), TraceError> {
+        let ended = self.writer.close();
+        ended
+            .map(drop)
+            .map_err(|error| unwritten(&self.path, error))
+    }
+}
+
+fn unwritten(path: &str, error: ParquetError) -> TraceError {
+    TraceError::Write {
+        file: path.into(),
+        source: std::io::Error::other(error),
+    }
+}
+
+fn properties() -> WriterProperties {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into())
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    for column in ["from_unix_ns", "to_unix_ns"] {
+        let column = ColumnPath::from(column);
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    properties.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    #[test]
+    fn rows_of_several_devices_come_back_with_their_holes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("intervals");
+        let row = |at: u64| IntervalRow {
+            from_unix_ns: 1_700_000_000_000_000_000 + at,
+            to_unix_ns: 1_700_000_000_000_000_000 + at + 1,
+            reads: (at % 2 == 0).then_some(at as f64 / 2.0),
+            write_time_s: Some(0.25),
+            ..IntervalRow::default()
+        };
+        let mut table = IntervalTable::create(&path).unwrap();
+        let many = GROUP_ROWS as u64 + 3;
+        assert_eq!(table.push("sda", (0..many).map(row)).unwrap(), many);
+        assert_eq!(table.push("empty", std::iter::empty()).unwrap(), 0);
+        assert_eq!(table.push("sdb", (0..2).map(row)).unwrap(), 2);
+        table.finish().unwrap();
+        let file = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+        assert_eq!(file.num_row_groups(), 3);
+        let rows: Vec<_> = file
+            .get_row_iter(None)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(rows.len() as u64, many + 2);
+        assert_eq!(rows[4].get_string(0).unwrap(), "sda");
+        assert_eq!(rows[4].get_long(1).unwrap(), 1_700_000_000_000_000_004);
+        assert!((rows[4].get_double(4).unwrap() - 2.0).abs() < 1e-12);
+        assert!(rows[5].get_double(4).is_err(), "a hole");
+        assert!((rows[5].get_double(11).unwrap() - 0.25).abs() < 1e-12);
+        assert_eq!(rows.last().unwrap().get_string(0).unwrap(), "sdb");
+        assert!(IntervalTable::create(&folder.path().join("no/such")).is_err());
+    }
+}
