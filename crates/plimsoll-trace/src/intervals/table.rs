@@ -165,7 +165,7 @@ mod tests {
         let row = |at: u64| IntervalRow {
             from_unix_ns: 1_700_000_000_000_000_000 + at,
             to_unix_ns: 1_700_000_000_000_000_000 + at + 1,
-            reads: (at % 2 == 0).then_some(at as f64 / 2.0),
+            reads: at.is_multiple_of(2).then_some(at as f64 / 2.0),
             write_time_s: Some(0.25),
             ..IntervalRow::default()
         };
