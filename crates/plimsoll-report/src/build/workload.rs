@@ -87,13 +87,19 @@ fn description(entry: &Entry) -> String {
         format!("{} per trial", units::clock_duration(entry.length))
     };
     match &entry.workload {
-        Workload::Model(model) => format!(
-            "Open loop: the model “{}” fitted from {} ({}), rates ×{}, {length}.",
-            model.name,
-            model.source.recording,
-            model.source.disk,
-            units::three_digits(entry.scale)
-        ),
+        Workload::Model(model) => {
+            let changes = match &model.source.changes[..] {
+                [] => String::new(),
+                changes => format!(" Made of it: {}.", changes.join("; ")),
+            };
+            format!(
+                "Open loop: the model “{}” fitted from {} ({}), rates ×{}, {length}.{changes}",
+                model.name,
+                model.source.recording,
+                model.source.disk,
+                units::three_digits(entry.scale)
+            )
+        }
         Workload::Blocks(blocks) => {
             let groups: Vec<String> = blocks.groups.iter().map(group).collect();
             format!("{}; {length}.", groups.join("; "))

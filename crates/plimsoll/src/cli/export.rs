@@ -94,7 +94,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     match &args.output {
         None => super::print(&text),
         Some(path) => {
-            may_write(path, args.force)?;
+            super::refuse_existing(path, args.force)?;
             let wrong =
                 |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
             std::fs::write(path, text).map_err(wrong)?;
@@ -152,18 +152,9 @@ fn as_model(workload: Workload, args: &Args) -> Outcome {
             "export a model: give its file with -o FILE.toml",
         ));
     };
-    may_write(path, args.force)?;
+    super::refuse_existing(path, args.force)?;
     super::model_file::write(path, &mut model)?;
-    let missed: Vec<&str> = model.missed().map(|line| line.metric.as_str()).collect();
-    if missed.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    super::say(&format!(
-        "{} was written, and misses its gates: {}",
-        path.display(),
-        missed.join("; ")
-    ));
-    super::done(Code::Gate)
+    super::model_file::end(&model, path)
 }
 
 /// The workload with the rates of a model multiplied by the factor that was given.
@@ -226,14 +217,4 @@ fn first(cells: &[Cell], length: Nanos) -> Vec<Cell> {
         is_within
     };
     cells.iter().take_while(within).copied().collect()
-}
-
-fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
-    if !force && path.exists() {
-        return Err(
-            Failure::usage(format!("write {}: it exists", path.display()))
-                .hint("choose another name, or give --force"),
-        );
-    }
-    Ok(())
 }

@@ -10,6 +10,7 @@ mod import;
 mod inventory;
 mod layers;
 mod measure;
+mod mix;
 mod model_file;
 mod profile;
 mod progress;
@@ -60,6 +61,7 @@ enum Command {
     Repro(repro::Args),
     Import(import::Args),
     Export(export::Args),
+    Mix(mix::Args),
     Raze(raze::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),
@@ -100,6 +102,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Repro(args) => repro::main(&args),
         Command::Import(args) => import::main(&args),
         Command::Export(args) => export::main(&args),
+        Command::Mix(args) => mix::main(&args),
         Command::Raze(args) => raze::main(&args),
         Command::Agent(args) => agent::main(&args),
         Command::Doctor(args) => doctor::main(&args),

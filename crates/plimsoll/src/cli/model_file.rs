@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of models: written by every command that makes or changes one.
 
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, Outcome};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::Model;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use std::path::Path;
+use std::process::ExitCode;
 
 /// Writes the model, and beside it the file of its packed requests, if it has any.
 pub(super) fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
@@ -35,4 +36,18 @@ pub(super) fn write_again(path: &Path, model: &Model) -> Result<(), Failure> {
 
 fn fault(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+}
+
+/// The end of a command that wrote a model: with the code of its gates, and those it missed.
+pub(super) fn end(model: &Model, path: &Path) -> Outcome {
+    let missed: Vec<&str> = model.missed().map(|line| line.metric.as_str()).collect();
+    if missed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::say(&format!(
+        "{} was written, and misses its gates: {}",
+        path.display(),
+        missed.join("; ")
+    ));
+    super::done(Code::Gate)
 }

@@ -121,3 +121,60 @@ fn an_anonymous_model_has_nothing_of_its_source_and_all_of_its_load() {
     let played = lab.run(&["run", "x.toml", "null", "--for", "200ms", "--no-verify"]);
     assert_ne!(played.status.code(), Some(2), "{}", text(&played.stderr));
 }
+
+#[test]
+fn a_mix_plays_its_members_at_the_same_time_and_the_report_names_them() {
+    let lab = lab_with(&[("web.csv", msr(1 << 30)), ("mon", diskstats(1))]);
+    fitted(&lab, "web.csv", &[], "web.toml");
+    fitted(
+        &lab,
+        "mon",
+        &["--disk", "sda", "--working-set", "64M"],
+        "db.toml",
+    );
+    let mixed = lab.run(&["mix", "db.toml", "web.toml@2", "-o", "both.toml"]);
+    assert_eq!(mixed.status.code(), Some(0), "{}", text(&mixed.stderr));
+    let told = text(&mixed.stdout);
+    assert!(
+        told.contains("member db ×1") && told.contains("member web ×2"),
+        "{told}"
+    );
+    let run = [
+        "run",
+        "both.toml",
+        "null",
+        "--for",
+        "1s",
+        "--no-verify",
+        "-o",
+        "r",
+    ];
+    let played = lab.run(&run);
+    assert_ne!(played.status.code(), Some(2), "{}", text(&played.stderr));
+    let page = std::fs::read_to_string(lab.path("r/report.html")).unwrap();
+    assert!(page.contains("member web ×2"));
+    // The place of the second member begins where the first one's room ends.
+    let log = lab.run(&["export", "--to", "iolog", "both.toml", "--for", "1h"]);
+    let log = text(&log.stdout);
+    let offsets = log
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth_back(1)?.parse::<u64>().ok());
+    let far = offsets.filter(|offset| *offset >= 64 << 20).count();
+    assert_eq!(far, 4_000, "all of the shorter member is in the mix");
+    for (args, word) in [
+        (
+            &["mix", "db.toml", "randread", "-o", "no.toml"][..],
+            "only models",
+        ),
+        (&["mix", "db.toml", "web.toml", "-o", "both.toml"], "exists"),
+        (
+            &["mix", "db.toml", "web.toml@auto", "-o", "no.toml"],
+            "give a number",
+        ),
+    ] {
+        let output = lab.run(args);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(word), "{errors}");
+    }
+}

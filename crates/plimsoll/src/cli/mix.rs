@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll mix`: several models as one load.
+
+use super::model_file;
+use super::spec::{Scale, WorkloadSpec};
+use crate::failure::{Failure, Outcome};
+use plimsoll_core::model::{Member, Mixed, Model};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units;
+use plimsoll_core::workload::Workload;
+use std::path::PathBuf;
+
+/// Put several models together into one load, as an array sees it that serves them all.
+///
+/// Each member works in a region of its own, the regions lie one after the other. The mix holds the
+/// requests of all, those of recorded requests as they were, those of counters drawn once; it lasts as
+/// long as the shortest member. Whatever is played of it is the same time of all members.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll mix nas.toml db.toml@2 -o both.toml
+  plimsoll compare /mnt/a /mnt/b -w both.toml
+
+Exit code 14 when a member missed a gate, or the mix does; the file is written all the same.")]
+pub(super) struct Args {
+    /// Models, each with @FACTOR to multiply its rates.
+    #[arg(required = true, num_args = 2.., value_name = "MODEL")]
+    models: Vec<String>,
+    /// Name of the mix in reports (default: name of the file).
+    #[arg(long)]
+    name: Option<String>,
+    /// Seed of what counters do not tell.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Workload file to write.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Overwrite the file.
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    super::refuse_existing(&args.output, args.force)?;
+    let read = args.models.iter().map(|text| member(text));
+    let read = read.collect::<Result<Vec<_>, _>>()?;
+    let members: Vec<Member<'_>> = read
+        .iter()
+        .map(|(model, scale)| Member {
+            model,
+            scale: *scale,
+        })
+        .collect();
+    let stem = args.output.file_stem().unwrap_or_default();
+    let stem = stem.to_string_lossy();
+    let name = args.name.as_deref().unwrap_or(&stem);
+    let seed = Seed(args.seed);
+    let mut mix = Model::mix(name, &members, seed)
+        .map_err(|reason| Failure::usage(format!("mix {}: {reason}", args.models.join(", "))))?;
+    if let Some(packed) = &mix.requests {
+        let expected = Mixed::new(&members, seed);
+        mix.fidelity
+            .extend(plimsoll_trace::check_packed(expected, packed));
+    }
+    model_file::write(&args.output, &mut mix)?;
+    super::print(&text(&mix, &args.output.display().to_string()));
+    model_file::end(&mix, &args.output)
+}
+
+fn member(text: &str) -> Result<(Model, f64), Failure> {
+    let spec = WorkloadSpec::parse(text)?;
+    let scale = match spec.scale {
+        Scale::Fixed(scale) => scale,
+        Scale::Auto => {
+            return Err(Failure::usage(format!(
+                "mix {text} with the factor auto: it is found by running; give a number"
+            )));
+        }
+    };
+    match spec.workload {
+        Workload::Model(model) => Ok((*model, scale)),
+        _ => Err(Failure::usage(format!(
+            "mix {text}: only models made by plimsoll fit can be mixed"
+        ))),
+    }
+}
+
+fn text(mix: &Model, path: &str) -> String {
+    let mut text = String::new();
+    for member in &mix.source.changes {
+        text.push_str(member);
+        text.push('\n');
+    }
+    let requests = mix.requests.as_ref().map_or(0, |packed| packed.requests());
+    text.push_str(&format!(
+        "{requests} requests over {} and {}; written to {path}\n",
+        units::clock_duration(mix.length()),
+        units::size(mix.facts.working_set_bytes.value as f64)
+    ));
+    text
+}
