@@ -291,13 +291,13 @@ mod tests {
         assert_eq!(of_log[7].offset, border + 7 * ZONE_BYTES);
         let (reads, read_bytes) = totals(one.envelope.cells(), Direction::Read);
         let drawn = requests.iter().filter(|r| r.kind == Kind::Read);
-        assert_eq!(drawn.clone().count() as f64, reads);
+        assert!((drawn.clone().count() as f64 - reads).abs() < 0.5);
         let bytes: f64 = drawn.map(|r| f64::from(r.bytes)).sum();
         assert!((bytes / read_bytes - 1.0).abs() < 1e-4);
         // The description is of the sum.
         let (writes, _) = totals(mix.envelope.cells(), Direction::Write);
         let (own, _) = totals(one.envelope.cells(), Direction::Write);
-        assert_eq!(writes, own + 1_800.0);
+        assert!((writes - own - 1_800.0).abs() < 0.5);
         assert_eq!(mix.length(), one.length());
         assert_eq!(mix.source.recording, "bursty + log");
         assert!(mix.source.changes[1].contains("member log ×1"), "{mix:?}");

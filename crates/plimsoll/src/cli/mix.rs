@@ -8,6 +8,7 @@ use plimsoll_core::model::{Member, Mixed, Model};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units;
 use plimsoll_core::workload::Workload;
+use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Put several models together into one load, as an array sees it that serves them all.
@@ -91,10 +92,11 @@ fn text(mix: &Model, path: &str) -> String {
         text.push('\n');
     }
     let requests = mix.requests.as_ref().map_or(0, |packed| packed.requests());
-    text.push_str(&format!(
-        "{requests} requests over {} and {}; written to {path}\n",
+    let _ = writeln!(
+        text,
+        "{requests} requests over {} and {}; written to {path}",
         units::clock_duration(mix.length()),
         units::size(mix.facts.working_set_bytes.value as f64)
-    ));
+    );
     text
 }

@@ -16,7 +16,7 @@ fn recording(lab: &Lab) {
         start_unix_ns: START_NS,
         volume_bytes: 1 << 20,
     };
-    let mut writer = Writer::create(&lab.path("rec"), heading).unwrap();
+    let mut writer = Writer::create(&lab.path("rec"), heading).expect("an archive is begun");
     for n in 0..=60 {
         let counters = DiskCounters {
             reads: 2_000 * n,
@@ -29,9 +29,11 @@ fn recording(lab: &Lab) {
             ..DiskCounters::default()
         };
         let at_unix_ns = START_NS + 1 + n * 10_000_000_000;
-        writer.record(at_unix_ns, &[("sda", counters)]).unwrap();
+        writer
+            .record(at_unix_ns, &[("sda", counters)])
+            .expect("a sample is kept");
     }
-    writer.finish().unwrap();
+    writer.finish().expect("the archive is ended");
 }
 
 /// The workloads of the trials of a comparison of two simulated disks, in their order.
@@ -41,8 +43,9 @@ fn played(lab: &Lab, more: &[&str]) -> Vec<String> {
     ];
     args.extend(more);
     let json = lab.json(&args);
-    let trials = json["trials"].as_array().unwrap();
-    let workload = |trial: &serde_json::Value| trial["workload"].as_str().unwrap().to_owned();
+    let trials = json["trials"].as_array().expect("trials");
+    let workload =
+        |trial: &serde_json::Value| trial["workload"].as_str().expect("a name").to_owned();
     trials.iter().map(workload).collect()
 }
 
