@@ -16,7 +16,9 @@ use std::path::PathBuf;
 use plimsoll_core::model::{Direction, Fidelity};
 use plimsoll_core::profile::QueueSource;
 use plimsoll_trace::pcp::Archive;
-use plimsoll_trace::{Column, Counters, DiskMetric, DiskSeries, FitOptions, TraceError, fit};
+use plimsoll_trace::{
+    Column, Counters, DiskMetric, DiskSeries, FitOptions, TraceError, describe, fit,
+};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
@@ -288,6 +290,17 @@ fn odd_archives_have_their_disks_or_say_why_not() {
     assert!(
         error.to_string().contains("disk.dev.read was not recorded"),
         "{error}"
+    );
+    // Only a total, under a name that is padded with zeros.
+    let told = describe(&archive, Some(&disks[0]), &archive.times().span()).unwrap();
+    assert_eq!(
+        (told.profile.intervals, told.profile.intervals_dropped),
+        (3, 0)
+    );
+    assert!(told.profile.directions.is_empty());
+    assert!(
+        told.warnings
+            .contains(&"disk.dev.read was not recorded".into())
     );
 }
 

@@ -191,6 +191,8 @@ impl Catalog {
             let length = index(u32_at(payload, at)?);
             let name = payload.get(at + 4..(at + 4).checked_add(length)?)?;
             at += 4 + length;
+            // Loggers of the first years padded names.
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
             if length <= NAME_BYTES_MAX && self.described <= DESCRIPTIONS_MAX && wanted(name) {
                 let known = self.descriptions.entry(name.to_vec()).or_default();
                 if !known.iter().any(|d| d.metric == description.metric) {
