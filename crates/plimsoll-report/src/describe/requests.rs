@@ -249,7 +249,7 @@ fn arrivals(requests: &RequestsProfile) -> Vec<Fact> {
     let mut fact = |name: &str, text: String| facts.push((name.to_owned(), text));
     if let Some(gaps) = &requests.gaps {
         let variation = requests.gaps_variation.map_or(String::new(), |cv| {
-            format!("; coefficient of variation {cv:.2} (Poisson: 1)")
+            format!("; variation {cv:.2} (Poisson: 1)")
         });
         fact("Between starts", format!("{}{variation}", quantiles(gaps)));
     }

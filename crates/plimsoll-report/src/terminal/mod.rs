@@ -78,7 +78,9 @@ impl Page {
         let mark = self.paint(sentence.tone, false, &format!("[{}]", sentence.mark));
         self.line(&mark);
         self.wrapped(Tone::Plain, "  ", &sentence.text);
-        self.wrapped(Tone::Muted, "  ", &sentence.detail);
+        if !sentence.detail.is_empty() {
+            self.wrapped(Tone::Muted, "  ", &sentence.detail);
+        }
     }
 
     fn section(&mut self, section: &Section) {
