@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a workload can be carried out in a place, before anything is done.
 
-use plimsoll_core::model::Model;
+use plimsoll_core::model::{Direction, Model};
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::{Nanos, size};
@@ -92,8 +92,17 @@ impl Checks<'_> {
                 self.align
             ));
         }
-        if let Some(text) = fault_of_offsets(&model.facts.offsets.value) {
-            return fault(text);
+        for direction in Direction::BOTH {
+            if let Some(text) = fault_of_offsets(model.facts.offsets_of(direction)) {
+                return fault(text);
+            }
+        }
+        if model
+            .facts
+            .threads
+            .is_some_and(|threads| threads.value == 0)
+        {
+            return fault("it has no threads; give 1 or more, or leave them out".into());
         }
         if let Some(packed) = &model.requests
             && packed.bytes().is_none()

@@ -240,6 +240,22 @@ pub enum TraceError {
         /// The least that works.
         needed: u64,
     },
+    /// More requests were in flight than threads are said to have sent them.
+    #[error(
+        "take {threads} threads for disk '{disk}' of {recording}: {in_flight:.1} requests were in \
+         flight on average (the time they took over the time that passed); declare more threads, or \
+         leave them out"
+    )]
+    Threads {
+        /// What was declared.
+        threads: u32,
+        /// The disk.
+        disk: String,
+        /// The recording.
+        recording: String,
+        /// By Little's law.
+        in_flight: f64,
+    },
     /// The recorded intervals do not make a model.
     #[error("fit disk '{disk}' of {recording}: {reason}")]
     Envelope {

@@ -4,9 +4,9 @@
 //! The model's fidelity is counted, not claimed: the fit plays the model's generator over the
 //! whole window and bins what comes out.
 
-use plimsoll_core::model::{Arrivals, Cell, Envelope, Facts, Fidelity, Model, Provenance};
+use plimsoll_core::model::{Arrivals, Cell, Envelope, Facts, Fidelity, Known, Model, Provenance};
 use plimsoll_core::op::Kind;
-use plimsoll_core::profile::Profile;
+use plimsoll_core::profile::{Profile, QueueSource};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{Nanos, size};
 
@@ -29,7 +29,7 @@ const CHECK_SEED: Seed = Seed(0x706c_696d_736f_6c6c);
 const CHECK_OPS_MAX: u64 = 50_000_000;
 
 /// What to fit, and under which name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FitOptions {
     /// The disk, as [`Counters::disks`] names it.
     pub disk: String,
@@ -37,8 +37,8 @@ pub struct FitOptions {
     pub window: Window,
     /// What reports call the model.
     pub name: String,
-    /// Bytes the load is spread over: an assumption, as no counter tells it.
-    pub working_set_bytes: u64,
+    /// What the counters cannot tell: declared or assumed.
+    pub facts: Facts,
 }
 
 /// What a fit gives.
@@ -110,7 +110,7 @@ pub(crate) fn fit_within(
             intervals_dropped: found.dropped,
             changes: Vec::new(),
         },
-        facts: Facts::assumed(options.working_set_bytes),
+        facts: options.facts.clone(),
         bursts: seen.bursts,
         phases,
         fidelity: Vec::new(),
@@ -118,15 +118,42 @@ pub(crate) fn fit_within(
         requests: None,
         envelope: Envelope::new(found.cells.clone()).map_err(envelope)?,
     };
-    check_working_set(&found.cells, options.working_set_bytes)?;
+    check_working_set(&found.cells, model.facts.working_set_bytes.value)?;
     let mut warnings = warnings(&series, &found);
     model.fidelity = self_check(&model, check_ops_max, &mut warnings);
     let profile = profile(&series, &found, (&model.bursts, &model.phases), (from, to));
+    model.facts.in_flight = in_flight(&profile);
+    check_threads(&model)?;
     Ok(Fitted {
         model,
         profile,
         warnings,
     })
+}
+
+/// Mean number of requests in flight, by Little's law. Samples of a queue at instants say too little
+/// of it for a model: they stand in the profile, with their error.
+fn in_flight(profile: &Profile) -> Option<Known<f64>> {
+    let queue = profile.queue.as_ref()?;
+    match queue.source {
+        QueueSource::Integrated => Some(Known::derived(queue.average.time)),
+        QueueSource::Sampled => None,
+    }
+}
+
+/// No mean can be above the ceiling.
+fn check_threads(model: &Model) -> Result<(), TraceError> {
+    match (model.facts.threads, model.facts.in_flight) {
+        (Some(threads), Some(mean)) if mean.value > f64::from(threads.value) => {
+            Err(TraceError::Threads {
+                threads: threads.value,
+                disk: model.source.disk.clone(),
+                recording: model.source.recording.clone(),
+                in_flight: mean.value,
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// First and last sample of the first counter inside the window.

@@ -14,7 +14,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use plimsoll_core::model::{Bursts, Cell, Direction, Fidelity, Load, Model};
+use plimsoll_core::model::{Bursts, Cell, Direction, Facts, Fidelity, Load, Model};
 use plimsoll_core::num::{round_u64, to_usize};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
@@ -321,7 +321,7 @@ fn fitted(truth: &Truth) -> Model {
         disk: "sda".into(),
         window: archive.times().span(),
         name: "generated".into(),
-        working_set_bytes: 64 << 30,
+        facts: Facts::assumed(64 << 30),
     };
     fit(&archive, &options).unwrap().model
 }

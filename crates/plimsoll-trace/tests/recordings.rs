@@ -13,7 +13,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use plimsoll_core::model::{Direction, Fidelity};
+use plimsoll_core::model::{Direction, Facts, Fidelity};
 use plimsoll_core::profile::QueueSource;
 use plimsoll_trace::pcp::Archive;
 use plimsoll_trace::{
@@ -139,7 +139,7 @@ fn options(archive: &Archive, disk: &str, window: Option<(&str, &str)>) -> FitOp
         disk: disk.into(),
         window,
         name: "test".into(),
-        working_set_bytes: 64 << 30,
+        facts: Facts::assumed(64 << 30),
     }
 }
 

@@ -111,13 +111,13 @@ impl File {
             }
             groups.push(Group {
                 name: direction.name().into(),
-                depth: MODEL_DEPTH,
+                depth: model.facts.threads.map_or(MODEL_DEPTH, |n| n.value),
                 extent: Extent {
                     bytes: model.facts.working_set_bytes.value,
                     ..Extent::default()
                 },
                 mix: sizes(direction, ratio(bytes_per_s, ops_per_s)),
-                offsets: model.facts.offsets.value.clone(),
+                offsets: model.facts.offsets_of(direction).clone(),
                 pace: Pace::Open(Arrival::Paced { per_s: ops_per_s }),
                 ..Group::default()
             });

@@ -95,7 +95,7 @@ impl Arrivals {
             carried: 0,
             working_set: facts.working_set_bytes.value,
             draw: Draw::new(
-                &facts.offsets.value,
+                facts.offsets_of(direction),
                 region,
                 (0, 1),
                 seed.derive("places", 0),
@@ -234,7 +234,7 @@ impl Iterator for Arrivals {
 #[cfg(test)]
 mod tests {
     use super::super::tests::bursty;
-    use super::super::{Load, totals};
+    use super::super::{Known, Load, totals};
     use super::*;
     use crate::offsets::Offsets;
 
@@ -386,6 +386,24 @@ mod tests {
             worst.max((t - i as f64 / n as f64).abs())
         });
         assert!(distance < 1.63 / (n as f64).sqrt(), "{distance}");
+    }
+
+    #[test]
+    fn writes_may_go_another_way_than_reads() {
+        let mut model = bursty();
+        model.facts.write_offsets = Some(Known::declared(Offsets::Sequential));
+        let arrivals = Arrivals::new(model.play_whole(1.0), &model.facts, 4096, Seed(5));
+        let (mut next, mut out_of_order) = (0, 0);
+        for request in arrivals.take(20_000) {
+            if request.kind == Kind::Read {
+                out_of_order += u32::from(request.offset % (1 << 20) != 0);
+                continue;
+            }
+            // On from the last write, or from the start again.
+            assert!(request.offset == next || request.offset == 0, "{request:?}");
+            next = request.offset + u64::from(request.len);
+        }
+        assert!(next > 0 && out_of_order > 1_000);
     }
 
     #[test]

@@ -124,6 +124,10 @@ impl Model {
         if change.phase.is_some() {
             model.bursts.clear();
         }
+        // How many were in flight was seen under the load as it was.
+        if change.phase.is_some() || (per_s - 1.0).abs() > f64::EPSILON {
+            model.facts.in_flight = None;
+        }
         if let (Some(packed), Some(_)) = (&model.requests, change.anonymous) {
             let bytes = packed.footprint_bytes().max(packed.span_bytes());
             model.facts.working_set_bytes = Known {

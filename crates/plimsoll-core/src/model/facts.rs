@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Model, Within};
+use super::{Direction, Model, Within};
 use crate::offsets::Offsets;
 
 /// How a parameter of a model is known.
@@ -84,6 +84,17 @@ pub struct Facts {
     pub offsets: Known<Offsets>,
     /// How requests lie inside an interval.
     pub arrivals: Known<Within>,
+    /// How offsets of writes are chosen, where otherwise than those of reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_offsets: Option<Known<Offsets>>,
+    /// Requests in flight on average while it was recorded: the time that requests took together
+    /// over the time that passed (Little's law). Describes; it is not played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<Known<f64>>,
+    /// Threads that send one request after another: never more are in flight, and what comes while
+    /// all are busy waits, counted from the instant it was meant to start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Known<u32>>,
 }
 
 impl Facts {
@@ -95,6 +106,18 @@ impl Facts {
             working_set_bytes: Known::assumed(working_set_bytes),
             offsets: Known::assumed(Offsets::Uniform),
             arrivals: Known::assumed(Within::Poisson),
+            write_offsets: None,
+            in_flight: None,
+            threads: None,
+        }
+    }
+
+    /// How offsets of one direction are chosen.
+    #[must_use]
+    pub fn offsets_of(&self, direction: Direction) -> &Offsets {
+        match (direction, &self.write_offsets) {
+            (Direction::Write, Some(own)) => &own.value,
+            _ => &self.offsets.value,
         }
     }
 }

@@ -12,6 +12,7 @@
 
 mod arrivals;
 mod change;
+mod declared;
 mod excerpt;
 mod facts;
 mod mix;

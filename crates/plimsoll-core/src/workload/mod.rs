@@ -150,4 +150,11 @@ impl Workload {
             _ => false,
         }
     }
+
+    /// Whether requests wait for one of a number of threads that is part of the load: what starts
+    /// late then was not held back by the generator.
+    #[must_use]
+    pub fn waits_for_threads(&self) -> bool {
+        matches!(self, Workload::Model(model) if model.facts.threads.is_some())
+    }
 }

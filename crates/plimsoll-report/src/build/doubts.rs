@@ -71,7 +71,7 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
                 alarms.push(alarm("check the target", text, detail));
             }
             alarms.extend(bad_data(&pool, entry));
-            if let (_, Some(late)) = account(&pool, "") {
+            if let (_, Some(late)) = account(&pool, entry, "") {
                 let text = format!(
                     "{} on {}: {}",
                     pool.name(),
@@ -442,7 +442,7 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
         }
         for (place, pool) in pools.iter().enumerate() {
             let label = if place == 0 { entry.label.as_str() } else { "" };
-            let (row, late) = account(pool, label);
+            let (row, late) = account(pool, entry, label);
             table.rows.push(row);
             if let Some(text) = late {
                 let text = format!("{} on {}: {text}", pool.name(), entry.label);
@@ -463,7 +463,7 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
 }
 
 /// A row of the table, and what went wrong.
-fn account(pool: &Pool<'_>, label: &str) -> (Vec<Cell>, Option<String>) {
+fn account(pool: &Pool<'_>, entry: &Entry, label: &str) -> (Vec<Cell>, Option<String>) {
     let cpu = pool.values(|t| {
         let spent = t.generator.user_cpu_ns + t.generator.system_cpu_ns;
         ratio(spent as f64, t.stats.ops() as f64)
@@ -471,7 +471,8 @@ fn account(pool: &Pool<'_>, label: &str) -> (Vec<Cell>, Option<String>) {
     let lag = pool.stats.lag();
     let lost: u64 = pool.trials.iter().map(|t| t.generator.not_submitted).sum();
     let share = ratio(lag.sum_ns() as f64, pool.stats.response().sum_ns() as f64);
-    let late = match (share > LAG_SHARE, lost) {
+    let is_late = share > LAG_SHARE && !entry.workload.waits_for_threads();
+    let late = match (is_late, lost) {
         (true, _) => Some(format!(
             "{} of the response time passed before the requests were handed over: {}.",
             words::percent(share),

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use plimsoll_core::model::Facts;
 use plimsoll_core::rng::{Rng, Seed};
 
 use super::handmade::{
@@ -530,7 +531,7 @@ fn options(window: Window) -> FitOptions {
         disk: "sdb".into(),
         window,
         name: "made".into(),
-        working_set_bytes: 1 << 30,
+        facts: Facts::assumed(1 << 30),
     }
 }
 
@@ -555,7 +556,7 @@ fn a_fit_gives_a_model_of_exactly_what_was_recorded() {
     near(fitted.profile.busy_ms_per_op.unwrap(), 200.0 / 15.0);
 
     let small = FitOptions {
-        working_set_bytes: 4_096,
+        facts: Facts::assumed(4_096),
         ..options(archive.times().span())
     };
     let error = fit(&archive, &small).unwrap_err();

@@ -15,7 +15,7 @@ mod touched;
 
 pub use self::describe::describe_requests;
 
-use plimsoll_core::model::{Fidelity, Gaps, Packed, Packer};
+use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Packer};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
@@ -245,7 +245,7 @@ pub fn fit_requests(
             disk: disk.into(),
             window: counted.times().span(),
             name: name.into(),
-            working_set_bytes: packed.footprint_bytes().max(packed.largest_bytes().into()),
+            facts: Facts::assumed(packed.footprint_bytes().max(packed.largest_bytes().into())),
         },
         0,
     )?;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::model::{Gaps, Model, Space};
+use plimsoll_core::model::{Facts, Gaps, Model, Space};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::Request;
 use plimsoll_core::rng::Seed;
@@ -61,7 +61,7 @@ impl Trace {
                 disk: disk.clone(),
                 window: counters.times().span(),
                 name: self.name.clone(),
-                working_set_bytes: 1 << 30,
+                facts: Facts::assumed(1 << 30),
             },
         );
         Ok(fitted?.model)

@@ -179,7 +179,7 @@ pub(crate) fn run_trial(
         device: device.and_then(DeviceWatch::end),
         ..part.result(ready, outcome?)?
     };
-    tell(&result, entry.workload.is_open_loop(), listener);
+    tell(&result, is_lag_ours(&entry.workload), listener);
     Ok(result)
 }
 
@@ -240,7 +240,7 @@ impl Part<'_> {
         let options = RunOptions {
             length: entry.length,
             warmup: warmup(&entry.workload, settings),
-            depth_max: DEPTH_MAX,
+            depth_max: depth_max(&entry.workload),
             seed: self.seed(),
             data_check: settings.data_check,
             // The place is another for every trial, also of two arms on one system.
@@ -286,9 +286,9 @@ impl Part<'_> {
 }
 
 /// Tells the listener of a result and of what a reader of it should know.
-pub(super) fn tell(result: &TrialResult, open_loop: bool, listener: &mut dyn Listener) {
+pub(super) fn tell(result: &TrialResult, lag_is_ours: bool, listener: &mut dyn Listener) {
     listener.event(&RunEvent::TrialEnded(Box::new(result.clone())));
-    for text in remarks(result, open_loop) {
+    for text in remarks(result, lag_is_ours) {
         let about = format!("{} on {}", result.trial.workload, result.trial.arm);
         listener.event(&RunEvent::Warning(Warning { about, text }));
     }
@@ -388,6 +388,23 @@ fn settle(devices: &[String], stop: &AtomicBool) {
     }
 }
 
+/// Requests in flight at most: those of the threads that a model declares, if it does.
+fn depth_max(workload: &Workload) -> u32 {
+    match workload {
+        Workload::Model(model) => {
+            let threads = model.facts.threads.map(|threads| threads.value);
+            threads.map_or(DEPTH_MAX, |threads| threads.min(DEPTH_MAX))
+        }
+        _ => DEPTH_MAX,
+    }
+}
+
+/// Whether what starts late was held back by us: instants set the pace, and no thread of the load
+/// was to be waited for.
+pub(super) fn is_lag_ours(workload: &Workload) -> bool {
+    workload.is_open_loop() && !workload.waits_for_threads()
+}
+
 /// A model has no warm-up: every second of it is part of the recording. Neither has work that is
 /// done once.
 pub(super) fn warmup(workload: &Workload, settings: &Settings) -> Nanos {
@@ -398,7 +415,7 @@ pub(super) fn warmup(workload: &Workload, settings: &Settings) -> Nanos {
 }
 
 /// What a reader of this result should know.
-fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
+fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(reason) = &result.failed {
         remarks.push(format!("the trial was ended: {reason}"));
@@ -425,7 +442,7 @@ fn remarks(result: &TrialResult, open_loop: bool) -> Vec<String> {
     }
     let lag = result.stats.lag().quantile_ns(0.5);
     let response = result.stats.response().quantile_ns(0.5);
-    if open_loop && lag as f64 > response as f64 * LAG_SHARE_MAX {
+    if lag_is_ours && lag as f64 > response as f64 * LAG_SHARE_MAX {
         remarks.push(format!(
             "half of the requests started {} or more after their time: the generator or a full queue held them back",
             units::duration(Nanos(lag))

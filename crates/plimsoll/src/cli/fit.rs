@@ -2,8 +2,7 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use crate::failure::{Code, Failure, Outcome, failed};
-use plimsoll_core::model::{Fidelity, Gaps, Model, Packed};
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::model::{Facts, Fidelity, Gaps, Model, Packed};
 use plimsoll_core::units;
 use plimsoll_trace::requests::Sorted;
 use plimsoll_trace::{Counters, Device, FitOptions, Fitted, Recording, Requests};
@@ -40,9 +39,15 @@ pub(super) struct Args {
     /// Name of the workload in reports (default: name of the output file, else of the recording).
     #[arg(long)]
     name: Option<String>,
-    /// Bytes the load is spread over: an assumption, since no counter tells it.
-    #[arg(long, default_value = "1G", value_parser = units::parse_size, value_name = "SIZE")]
-    working_set: u64,
+    /// Bytes the load is spread over (default: 1G): an assumption, since no counter tells it.
+    #[arg(long, value_parser = units::parse_size, value_name = "SIZE")]
+    working_set: Option<u64>,
+    /// What you know of the load and its counters do not tell, separated by commas: `sequential`,
+    /// `random` or `skewed=EXPONENT` (places), `write-once` (writes never come back before the file
+    /// is full), `file-size=SIZE`, `threads=N` (at most so many in flight), `even`, `poisson` or
+    /// `bursty` (arrivals). What is declared has no corners.
+    #[arg(long, value_name = "FACT,...")]
+    declare: Option<String>,
     /// Of requests: keep the times between them to the nanosecond, at about twice the size.
     #[arg(long)]
     exact: bool,
@@ -56,6 +61,9 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// What a load is spread over when nobody says.
+const WORKING_SET_BYTES: u64 = 1 << 30;
 
 pub(super) fn main(args: &Args) -> Outcome {
     if let Some(path) = &args.output {
@@ -92,6 +100,10 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 /// Of requests, which are read twice: `first` is the recording, opened.
 fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Failure> {
+    if args.declare.is_some() || args.working_set.is_some() {
+        let text = "declare or assume something of recorded requests: they tell all of it";
+        return Err(Failure::usage(text).hint("leave --declare and --working-set out"));
+    }
     refuse_window(args.from.as_deref(), args.to.as_deref())?;
     let survey = plimsoll_trace::survey(&mut *first).map_err(failed(Code::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
@@ -149,9 +161,23 @@ fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> 
         disk: disk.clone(),
         window,
         name: name(args),
-        working_set_bytes: args.working_set,
+        facts: facts(args)?,
     };
     plimsoll_trace::fit(counters, &options).map_err(failed(Code::Usage))
+}
+
+/// What is declared and assumed before the recording is read.
+fn facts(args: &Args) -> Result<Facts, Failure> {
+    let mut facts = Facts::assumed(args.working_set.unwrap_or(WORKING_SET_BYTES));
+    let Some(text) = &args.declare else {
+        return Ok(facts);
+    };
+    facts.declare(text).map_err(Failure::usage)?;
+    if args.working_set.is_some() && !facts.working_set_bytes.is_assumed() {
+        let text = "assume a working set and declare a file size: one excludes the other";
+        return Err(Failure::usage(text).hint("leave --working-set out"));
+    }
+    Ok(facts)
 }
 
 fn name(args: &Args) -> String {
@@ -181,7 +207,7 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
     let report = plimsoll_report::profile(&source.recording, &about, profile);
     let mut text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
     match &model.requests {
-        None => facts(&mut text, model),
+        None => super::facts::append(&mut text, model),
         Some(packed) => packed_requests(&mut text, packed),
     }
     fidelity(&mut text, &model.fidelity);
@@ -194,23 +220,6 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
         );
     }
     text
-}
-
-fn facts(text: &mut String, model: &Model) {
-    let facts = &model.facts;
-    let offsets = match facts.offsets.value {
-        Offsets::Sequential => "sequential",
-        _ => "uniformly random",
-    };
-    let _ = write!(
-        text,
-        "\nWhat counters cannot tell: offsets {offsets} ({}) over {} ({}); arrivals inside an interval {} ({}); sizes are the powers of two around each interval's mean (assumed).\n",
-        facts.offsets.origin,
-        units::size(facts.working_set_bytes.value as f64),
-        facts.working_set_bytes.origin,
-        facts.arrivals.value,
-        facts.arrivals.origin,
-    );
 }
 
 fn packed_requests(text: &mut String, packed: &Packed) {

@@ -5,6 +5,7 @@ mod agent;
 mod compare;
 mod doctor;
 mod export;
+mod facts;
 mod fit;
 mod import;
 mod inventory;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From counters to a model to trials: what is declared, what is played at the corners.
+//! From counters to a model to trials: what is declared, what is derived, what is played at the
+//! corners.
 
 use crate::support::{Lab, text};
 use plimsoll_trace::pcp::{DiskCounters, Heading, Writer};
@@ -16,7 +17,7 @@ fn recording(lab: &Lab) {
         start_unix_ns: START_NS,
         volume_bytes: 1 << 20,
     };
-    let mut writer = Writer::create(&lab.path("rec"), heading).expect("an archive is begun");
+    let mut writer = Writer::create(&lab.path("rec"), heading).expect("a writable directory");
     for n in 0..=60 {
         let counters = DiskCounters {
             reads: 2_000 * n,
@@ -31,9 +32,9 @@ fn recording(lab: &Lab) {
         let at_unix_ns = START_NS + 1 + n * 10_000_000_000;
         writer
             .record(at_unix_ns, &[("sda", counters)])
-            .expect("a sample is kept");
+            .expect("it is later than the last");
     }
-    writer.finish().expect("the archive is ended");
+    writer.finish().expect("a writable directory");
 }
 
 /// The workloads of the trials of a comparison of two simulated disks, in their order.
@@ -43,9 +44,9 @@ fn played(lab: &Lab, more: &[&str]) -> Vec<String> {
     ];
     args.extend(more);
     let json = lab.json(&args);
-    let trials = json["trials"].as_array().expect("trials");
+    let trials = json["trials"].as_array().expect("a list");
     let workload =
-        |trial: &serde_json::Value| trial["workload"].as_str().expect("a name").to_owned();
+        |trial: &serde_json::Value| trial["workload"].as_str().expect("a label").to_owned();
     trials.iter().map(workload).collect()
 }
 
@@ -114,4 +115,70 @@ fn models_are_played_at_their_corners_in_few_blocks_and_not_where_nothing_is_ass
         "{}",
         text(&plan.stdout)
     );
+}
+
+#[test]
+fn what_is_declared_is_played_and_has_no_corners_and_contradictions_are_refused() {
+    let lab = Lab::new();
+    recording(&lab);
+    let declared = "write-once,sequential,file-size=150M,threads=4,even";
+    let mut fit = vec![
+        "fit",
+        "rec",
+        "--disk",
+        "sda",
+        "-o",
+        "m.toml",
+        "--declare",
+        declared,
+    ];
+    let fitted = text(&lab.run(&fit).stdout);
+    for part in [
+        "sequential (declared)",
+        "150 MiB (declared)",
+        "1.56 times (declared)",
+        "4: never more requests in flight (declared)",
+        // 20,000 ms of requests in 10 s.
+        "2.00 (derived)",
+    ] {
+        assert!(fitted.contains(part), "{part}: {fitted}");
+    }
+    let played = played(&lab, &["-w", "m.toml", "--blocks", "1", "-o", "declared"]);
+    assert_eq!(played, ["m", "m", "m"]);
+    // A thread sends one request after another: with two, a multiple of the load waits for them on a
+    // disk that could serve more at once, and that is no fault of the generator.
+    fit[7] = "random,bursty";
+    fit[5] = "free.toml";
+    assert_eq!(lab.run(&fit).status.code(), Some(0));
+    fit[7] = "random,bursty,threads=2";
+    fit[5] = "two.toml";
+    assert_eq!(lab.run(&fit).status.code(), Some(0));
+    let p99 = |model: &str| {
+        let load = format!("{model}.toml@30");
+        let args = [
+            "run", &load, "sim", "--for", "2s", "--seed", "5", "--json", "-o", model,
+        ];
+        lab.json(&args)["trials"][0]["response_ns"]["p99"].as_u64()
+    };
+    let (two, free) = (p99("two"), p99("free"));
+    assert!(two > free, "{two:?} {free:?}");
+    let report = text(&lab.run(&["report", "two"]).stdout);
+    assert!(!report.contains("check the generator"), "{report}");
+    fit[5] = "other.toml";
+    for (facts, words) in [
+        ("threads=1", "2.0 requests were in flight"),
+        ("sequential,random", "one excludes the other"),
+        ("raid", "write-once"),
+        ("threads=many", "1 to 65536"),
+    ] {
+        fit[7] = facts;
+        let output = lab.run(&fit);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(words), "{facts}: {errors}");
+    }
+    fit[7] = "file-size=1G";
+    fit.extend(["--working-set", "2G"]);
+    let both = text(&lab.run(&fit).stderr);
+    assert!(both.contains("leave --working-set out"), "{both}");
 }

@@ -10,7 +10,7 @@ mod seconds;
 
 use super::arms::stopped;
 use super::player::told_words;
-use super::trial::{tell, warmup, watched};
+use super::trial::{is_lag_ours, tell, warmup, watched};
 use super::{Arms, Asked, Settings};
 use crate::failure::{Code, Failure, doing, failed};
 use hand::{Hand, State};
@@ -200,7 +200,7 @@ pub(super) fn run_trial(
         servers,
         ..load::pool(trial, parts?)
     };
-    tell(&result, entry.workload.is_open_loop(), listener);
+    tell(&result, is_lag_ours(&entry.workload), listener);
     Ok(result)
 }
 

@@ -10,7 +10,7 @@ use super::{Args, Failure, Outcome};
 use crate::campaign::{self, Consent, Corners};
 use crate::failure::{Code, failed};
 use plimsoll_core::event::Results;
-use plimsoll_core::model::Verification;
+use plimsoll_core::model::{Facts, Verification};
 use plimsoll_core::profile::Profile;
 use plimsoll_report::Report;
 use plimsoll_report::model::{Item, Section, Sentence, Tone};
@@ -213,7 +213,7 @@ fn component_done(
         disk: component.disk.into(),
         window,
         name: component.model.into(),
-        working_set_bytes: WORKING_SET_BYTES,
+        facts: Facts::assumed(WORKING_SET_BYTES),
     };
     let mut fitted = plimsoll_trace::fit(&*counters, &options).map_err(failed(Code::Usage))?;
     let file = folder.join(component.model).with_extension("toml");

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a person knows of a recorded load and its counters do not tell.
+
+use super::{Facts, Known, Within};
+use crate::offsets::Offsets;
+use crate::units::parse_size;
+
+/// Most threads that can be declared: what a model plays with at most is far less.
+const THREADS_MAX: u32 = 65_536;
+
+/// A fact that can be declared.
+struct Fact {
+    name: &'static str,
+    /// Its value as it is listed, empty where it has none.
+    value: &'static str,
+    meaning: &'static str,
+    /// Facts of one kind exclude each other.
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Places,
+    Writes,
+    Size,
+    Threads,
+    Arrivals,
+}
+
+const fn fact(kind: Kind, name: &'static str, value: &'static str, meaning: &'static str) -> Fact {
+    Fact {
+        name,
+        value,
+        meaning,
+        kind,
+    }
+}
+
+const FACTS: [Fact; 9] = [
+    fact(
+        Kind::Places,
+        "sequential",
+        "",
+        "each request goes on where the last one ended",
+    ),
+    fact(Kind::Places, "random", "", "every place equally likely"),
+    fact(
+        Kind::Places,
+        "skewed",
+        "EXPONENT",
+        "few places get most (Zipf; above 0, below 10)",
+    ),
+    fact(
+        Kind::Writes,
+        "write-once",
+        "",
+        "writes go on to the end of the file and never come back before",
+    ),
+    fact(
+        Kind::Size,
+        "file-size",
+        "SIZE",
+        "bytes the load is spread over, such as 150M",
+    ),
+    fact(
+        Kind::Threads,
+        "threads",
+        "N",
+        "at most so many requests in flight, 1 to 65536",
+    ),
+    fact(
+        Kind::Arrivals,
+        "even",
+        "",
+        "requests come at equal distances",
+    ),
+    fact(
+        Kind::Arrivals,
+        "poisson",
+        "",
+        "requests come independently of each other",
+    ),
+    fact(
+        Kind::Arrivals,
+        "bursty",
+        "",
+        "requests come in bursts within bursts",
+    ),
+];
+
+/// Everything that may be declared, for the person who typed something else.
+fn listed() -> String {
+    let line = |fact: &Fact| {
+        let equals = if fact.value.is_empty() { "" } else { "=" };
+        format!("{}{equals}{} ({})", fact.name, fact.value, fact.meaning)
+    };
+    FACTS.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+impl Facts {
+    /// Takes over what is declared: names, some with a value, separated by commas, such as
+    /// `write-once,sequential,file-size=150M,threads=4`.
+    ///
+    /// # Errors
+    /// When a fact is not known, its value is missing, superfluous or out of range, or two exclude
+    /// each other; the text says what may be declared.
+    pub fn declare(&mut self, text: &str) -> Result<(), String> {
+        let mut declared: Vec<&Fact> = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let (name, value) = match part.split_once('=') {
+                Some((name, value)) => (name.trim(), Some(value.trim())),
+                None => (part, None),
+            };
+            let fact = FACTS.iter().find(|fact| fact.name == name);
+            let fact = fact.ok_or_else(|| {
+                format!(
+                    "declare '{part}': there is no such fact; what may be declared: {}",
+                    listed()
+                )
+            })?;
+            if let Some(other) = declared.iter().find(|other| other.kind == fact.kind) {
+                return Err(if other.name == name {
+                    format!("declare '{name}' twice: once is enough")
+                } else {
+                    format!(
+                        "declare both '{}' and '{name}': one excludes the other",
+                        other.name
+                    )
+                });
+            }
+            if fact.value.is_empty() != value.is_none() {
+                return Err(match value {
+                    Some(_) => format!("declare '{part}': '{name}' has no value"),
+                    None => format!("declare '{name}': it needs a value: {name}={}", fact.value),
+                });
+            }
+            self.take(fact, value.unwrap_or_default())
+                .map_err(|reason| format!("declare '{part}': {reason}"))?;
+            declared.push(fact);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, fact: &Fact, value: &str) -> Result<(), String> {
+        match fact.name {
+            "sequential" => self.offsets = Known::declared(Offsets::Sequential),
+            "random" => self.offsets = Known::declared(Offsets::Uniform),
+            "skewed" => {
+                let exponent = value.parse::<f64>().ok();
+                let exponent = exponent.filter(|e| *e > 0.0 && *e < 10.0);
+                let exponent = exponent
+                    .ok_or("the exponent is a number above 0 and below 10, such as 0.99")?;
+                self.offsets = Known::declared(Offsets::Zipf { exponent });
+            }
+            "write-once" => self.write_offsets = Some(Known::declared(Offsets::Sequential)),
+            "file-size" => self.working_set_bytes = Known::declared(parse_size(value)?),
+            "threads" => {
+                let threads = value.parse::<u32>().ok();
+                let threads = threads.filter(|n| (1..=THREADS_MAX).contains(n));
+                let threads = threads.ok_or("the number of threads is 1 to 65536")?;
+                self.threads = Some(Known::declared(threads));
+            }
+            "even" => self.arrivals = Known::declared(Within::Even),
+            "poisson" => self.arrivals = Known::declared(Within::Poisson),
+            _ => self.arrivals = Known::declared(Within::BURSTY),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Origin;
+
+    #[test]
+    fn what_is_declared_is_taken_over_and_the_rest_stays_assumed() {
+        let mut facts = Facts::assumed(1 << 30);
+        facts
+            .declare("write-once, sequential,file-size=150M,threads=4")
+            .unwrap();
+        assert_eq!(facts.working_set_bytes, Known::declared(150 << 20));
+        assert_eq!(facts.offsets, Known::declared(Offsets::Sequential));
+        assert_eq!(
+            facts.write_offsets,
+            Some(Known::declared(Offsets::Sequential))
+        );
+        assert_eq!(facts.threads, Some(Known::declared(4)));
+        assert_eq!(facts.arrivals.origin, Origin::Assumed);
+        facts.declare("skewed=0.99,bursty").unwrap();
+        assert_eq!(
+            facts.offsets,
+            Known::declared(Offsets::Zipf { exponent: 0.99 })
+        );
+        assert_eq!(facts.arrivals, Known::declared(Within::BURSTY));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_what_may_be_declared() {
+        for (text, words) in [
+            (
+                "mirrored",
+                &["'mirrored'", "write-once", "file-size=SIZE", "1 to 65536"][..],
+            ),
+            ("", &["no such fact"]),
+            ("sequential,random", &["both 'sequential' and 'random'"]),
+            ("threads=2,threads=2", &["'threads' twice"]),
+            ("threads", &["needs a value: threads=N"]),
+            ("random=3", &["has no value"]),
+            ("threads=0", &["'threads=0'", "1 to 65536"]),
+            ("skewed=11", &["below 10"]),
+            ("skewed=NaN", &["below 10"]),
+            ("file-size=much", &["'file-size=much'"]),
+            ("even,bursty", &["excludes"]),
+        ] {
+            let reason = Facts::assumed(1 << 30).declare(text).unwrap_err();
+            for word in words {
+                assert!(reason.contains(word), "{text}: {reason}");
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a model says beyond its intervals, as text: each fact with how it is known.
+
+use std::fmt::Write;
+
+use plimsoll_core::model::{Direction, Facts, Known, Model, Origin};
+use plimsoll_core::num::ratio;
+use plimsoll_core::offsets::Offsets;
+use plimsoll_core::units;
+
+/// Appends the facts of a model of counters.
+pub(super) fn append(text: &mut String, model: &Model) {
+    let facts = &model.facts;
+    let _ = writeln!(text, "\nWhat the intervals do not tell");
+    let mut row = |name: &str, value: &str, origin: Origin| {
+        let _ = writeln!(text, "  {name:<30}{value} ({origin})");
+    };
+    row(
+        "places",
+        &places(&facts.offsets.value),
+        facts.offsets.origin,
+    );
+    if let Some(writes) = &facts.write_offsets {
+        let value = format!("{}, {}", places(&writes.value), passes(model));
+        row("places of writes", &value, writes.origin);
+    }
+    let bytes = facts.working_set_bytes;
+    row(
+        "spread over",
+        &units::size(bytes.value as f64),
+        bytes.origin,
+    );
+    let arrivals = facts.arrivals.value.to_string();
+    row(
+        "arrivals inside an interval",
+        &arrivals,
+        facts.arrivals.origin,
+    );
+    let sizes = "the two powers of two around each measured mean";
+    row("sizes", sizes, Origin::Assumed);
+    if let Some(threads) = facts.threads {
+        let value = format!("{}: never more requests in flight", threads.value);
+        row("threads", &value, threads.origin);
+    }
+    if let Some(in_flight) = facts.in_flight {
+        let value = units::three_digits(in_flight.value);
+        row("in flight on average", &value, in_flight.origin);
+    }
+    if is_assumed(facts) {
+        let _ = writeln!(
+            text,
+            "  What is assumed is played at its corners, too; --declare says what is known."
+        );
+    }
+}
+
+fn is_assumed(facts: &Facts) -> bool {
+    facts.arrivals.is_assumed() || Known::is_assumed(&facts.offsets)
+}
+
+fn places(offsets: &Offsets) -> String {
+    match offsets {
+        Offsets::Sequential => "sequential".into(),
+        Offsets::Zipf { exponent } => format!("skewed, Zipf {exponent}"),
+        _ => "uniformly random".into(),
+    }
+}
+
+/// How often the writes of the recording fill the file.
+fn passes(model: &Model) -> String {
+    let (_, bytes_per_s) = model.mean_per_s(Direction::Write);
+    let bytes = bytes_per_s * model.length().as_secs_f64();
+    let times = ratio(bytes, model.facts.working_set_bytes.value as f64);
+    format!(
+        "from the start again each time the file is full: {} times",
+        units::three_digits(times)
+    )
+}
