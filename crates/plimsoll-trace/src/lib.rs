@@ -41,7 +41,8 @@ pub use input::Input;
 pub use intervals::IntervalTable;
 pub use intervals::{Intervals, intervals};
 pub use recorded::{
-    Device, Survey, check_packed, count_requests, describe_requests, fit_requests, survey,
+    Device, Keep, Shuffle, Survey, check_packed, count_requests, describe_requests, fit_requests,
+    survey, survey_part,
 };
 pub use recording::{
     About, Carries, Counters, Detail, Order, Recording, Requests, Scope, each_series, open,

@@ -188,6 +188,11 @@ pub trait Requests {
     /// source counts from an instant it does not tell.
     fn origin_unix_ns(&self) -> Option<u64>;
 
+    /// How long after its start the recording was taken up: [`Request::at`] counts from there.
+    fn taken_up_after(&self) -> Nanos {
+        Nanos(0)
+    }
+
     /// Appends the next requests to `into`, some thousands at most, in the order of the
     /// recording. Returns whether there may be more.
     ///

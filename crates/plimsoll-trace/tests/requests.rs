@@ -12,8 +12,8 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use plimsoll_core::op::Kind;
-use plimsoll_trace::Requests;
 use plimsoll_trace::requests::{self, Request, Sorted};
+use plimsoll_trace::{Keep, Requests};
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
@@ -82,7 +82,8 @@ fn fitted(file: &str) -> Option<(plimsoll_trace::Fitted, f64)> {
     let device = devices.max_by_key(|device| device.requests).unwrap();
     let part = device.requests as f64 / all as f64;
     let mut reader = Sorted::new(requests::open(&path).unwrap());
-    let fitted = plimsoll_trace::fit_requests(&mut reader, &survey, &device.name, "m", None);
+    let fitted =
+        plimsoll_trace::fit_requests(&mut reader, &survey, &device.name, "m", Keep::default());
     Some((fitted.unwrap(), part))
 }
 

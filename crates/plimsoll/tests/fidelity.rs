@@ -14,9 +14,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use play::{Responses, Trace};
-use plimsoll_core::model::Gaps;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_engine::SimDevice;
+use plimsoll_trace::Keep;
 
 const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
@@ -31,8 +31,8 @@ fn figures(responses: &Responses) -> [f64; 3] {
 /// Holds the packed requests of a trace against the recorded ones.
 fn holds(path: &Path) {
     let trace = Trace::open(path).unwrap();
-    let recorded = trace.requests(Some(Gaps::Exact)).unwrap();
-    let packed = trace.requests(None).unwrap();
+    let recorded = trace.exactly().unwrap();
+    let packed = trace.requests(Keep::default()).unwrap();
     let device: SimDevice = "sim(flash,erase_every=16M)".parse().unwrap();
     for factor in [0.5, 1.0, 2.0] {
         let mut off = [const { Vec::new() }; 3];

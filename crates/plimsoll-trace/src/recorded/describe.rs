@@ -99,7 +99,7 @@ pub fn describe_requests(
     let mut description = crate::describe::describe(&counted, Some(disk), &span)?;
     description.devices = Devices::rank(loads.collect());
     if requests.origin_unix_ns().is_none() {
-        let (from, to) = super::ends_without_date(survey.length);
+        let (from, to) = super::ends_without_date(&*requests, survey.length);
         (description.profile.from, description.profile.to) = (from, to);
     }
     description.profile.requests = Some(seen.finish(&about.carries, busy[place].sum));

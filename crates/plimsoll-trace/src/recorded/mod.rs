@@ -9,11 +9,14 @@ mod counted;
 mod describe;
 mod measures;
 mod reuse;
+mod shuffle;
 mod streams;
 mod table;
 mod touched;
 
 pub use self::describe::describe_requests;
+
+use std::path::Path;
 
 use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Packer};
 use plimsoll_core::units::Nanos;
@@ -21,11 +24,13 @@ use plimsoll_core::workload::blocks::Traced;
 
 use self::counted::Counted;
 pub(crate) use self::measures::{Measures, distance};
+pub use self::shuffle::Shuffle;
+use self::shuffle::Shuffler;
 pub(crate) use self::table::Table;
 use crate::error::TraceError;
 use crate::fit::{FitOptions, Fitted, fit_within};
 use crate::recording::{About, Counters, Detail, Requests};
-use crate::requests::Request;
+use crate::requests::{self, Clip, Clipped, Request};
 
 /// Intervals that describe a model of requests.
 const INTERVALS: u64 = 200;
@@ -60,6 +65,15 @@ impl Device {
             _ => Gaps::Classes,
         }
     }
+}
+
+/// What of recorded requests is kept in a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// The times between them; `None`: as [`Device::gaps`] says.
+    pub gaps: Option<Gaps>,
+    /// Their order, if it is not to be the recorded one.
+    pub shuffle: Option<Shuffle>,
 }
 
 /// What a recording of requests holds.
@@ -119,6 +133,35 @@ pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
         device.name.clone_from(name);
     }
     Ok(survey)
+}
+
+/// The part of a recording between two times as [`Clip::of`] takes them, and what is in it. `first` is
+/// the recording at `path`, opened; without times it is read once, else twice.
+///
+/// # Errors
+/// When it cannot be read, or the times do not tell a part of it.
+pub fn survey_part(
+    path: &Path,
+    mut first: Box<dyn Requests>,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<(Survey, Clip), TraceError> {
+    let whole = survey(&mut *first)?;
+    if from.is_none() && to.is_none() {
+        return Ok((whole, Clip::WHOLE));
+    }
+    let clip = Clip::of(&*first, whole.length, from, to)?;
+    let mut part = Clipped::new(requests::open(path)?, clip);
+    let mut found = survey(&mut part)?;
+    found.length = clip.length(whole.length);
+    if found.devices.is_empty() {
+        let typed = [from, to].into_iter().flatten().collect::<Vec<_>>();
+        return Err(TraceError::Time {
+            text: typed.join(" to "),
+            reason: "no request starts there".into(),
+        });
+    }
+    Ok((found, clip))
 }
 
 /// Requests without one of these cannot be played.
@@ -200,7 +243,8 @@ pub fn count_requests(
 }
 
 /// Fits a model to the requests of one device. `requests` is read from its start; `survey` is what
-/// an earlier reading of it found. Without `gaps` they are kept as [`Device::gaps`] says.
+/// an earlier reading of it found. What of them is kept says
+/// `keep`.
 ///
 /// # Errors
 /// When the device is not in the recording, it cannot be read, does not tell what a play needs, or
@@ -210,7 +254,7 @@ pub fn fit_requests(
     survey: &Survey,
     disk: &str,
     name: &str,
-    gaps: Option<Gaps>,
+    keep: Keep,
 ) -> Result<Fitted, TraceError> {
     let about = requests.about().clone();
     check(&about)?;
@@ -219,7 +263,8 @@ pub fn fit_requests(
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut counted = Counted::new(&about, disk, interval);
     let mut recorded = Measures::new(device, survey.length);
-    let mut packer = Packer::new(gaps.unwrap_or(device.gaps()));
+    let mut packer = Packer::new(keep.gaps.unwrap_or(device.gaps()));
+    let mut shuffler = keep.shuffle.map(Shuffler::new);
     let mut last = Nanos(0);
     let mut late = 0u64;
     each(requests, |request| {
@@ -234,9 +279,16 @@ pub fn fit_requests(
         };
         counted.add(&traced, request.took);
         recorded.add(&traced);
-        packer.push(&traced);
+        match &mut shuffler {
+            Some(shuffler) => shuffler.push(&traced, |request| packer.push(request)),
+            None => packer.push(&traced),
+        }
     })?;
-    let packed = packer.finish(survey.length);
+    if let Some(shuffler) = &mut shuffler {
+        shuffler.release(|request| packer.push(request));
+    }
+    let mut packed = packer.finish(survey.length);
+    packed.shuffled = keep.shuffle.map(|shuffle| shuffle.window);
     counted.finish(survey.length, requests);
     // What is played are the requests, so nothing is drawn from the intervals to be checked.
     let mut fitted = fit_within(
@@ -254,7 +306,7 @@ pub fn fit_requests(
     fitted.model.fidelity = compare(recorded, played);
     fitted.model.requests = Some(Box::new(packed));
     if requests.origin_unix_ns().is_none() {
-        let (from, to) = ends_without_date(survey.length);
+        let (from, to) = ends_without_date(&*requests, survey.length);
         fitted.profile.from.clone_from(&from);
         fitted.profile.to.clone_from(&to);
         (fitted.model.source.from, fitted.model.source.to) = (from, to);
@@ -269,8 +321,12 @@ pub fn fit_requests(
 }
 
 /// The ends of a recording that tells no date.
-fn ends_without_date(length: Nanos) -> (String, String) {
-    ("its start".into(), format!("{length} later"))
+fn ends_without_date(requests: &dyn Requests, length: Nanos) -> (String, String) {
+    let from = match requests.taken_up_after() {
+        Nanos(0) => "its start".into(),
+        after => format!("{after} after its start"),
+    };
+    (from, format!("{length} later"))
 }
 
 /// What a recording that was read says of itself.

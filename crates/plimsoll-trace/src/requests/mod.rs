@@ -9,6 +9,7 @@ mod biosnoop;
 mod blkparse;
 mod blktrace;
 mod capture;
+mod clipped;
 mod fio_iolog;
 mod fiu;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::{Carries, Detail, Order, Requests, Scope};
 pub use capture::{Capture, recorded_events};
+pub use clipped::{Clip, Clipped};
 use rows::Row;
 pub use sorted::Sorted;
 pub use spool::Spool;

@@ -4,7 +4,7 @@
 //! The requests are counted in intervals, a model is fitted to the counts blind, and both are played
 //! on devices of different kinds. The corners of the model give a band for each figure.
 
-use plimsoll_core::model::{Gaps, Model};
+use plimsoll_core::model::Model;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::SimDevice;
@@ -72,7 +72,7 @@ fn figures(model: &Model, device: &SimDevice) -> [f64; FIGURES.len()] {
 
 /// The table, by figure.
 fn compared(trace: &Trace, interval: Nanos) -> Result<[Vec<Compared>; FIGURES.len()], TraceError> {
-    let recorded = trace.requests(Some(Gaps::Exact))?;
+    let recorded = trace.exactly()?;
     let model = trace.counters(interval)?;
     let corners = model.corners();
     let mut all = [const { Vec::new() }; FIGURES.len()];

@@ -11,7 +11,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_engine::SimDevice;
 use plimsoll_engine::sim::Device as _;
 use plimsoll_trace::requests::{self, Sorted};
-use plimsoll_trace::{Survey, TraceError};
+use plimsoll_trace::{Keep, Survey, TraceError};
 
 /// Alignment of what is played: a sector.
 const ALIGN: u32 = 512;
@@ -42,12 +42,20 @@ impl Trace {
         })
     }
 
-    /// The model of the recorded requests; `Gaps::Exact` keeps them as they are.
-    pub(crate) fn requests(&self, gaps: Option<Gaps>) -> Result<Model, TraceError> {
+    /// The model of the recorded requests.
+    pub(crate) fn requests(&self, keep: Keep) -> Result<Model, TraceError> {
         let mut reader = Sorted::new(requests::open(&self.path)?);
         let (survey, disk) = (&self.survey, &self.disk);
-        let fitted = plimsoll_trace::fit_requests(&mut reader, survey, disk, &self.name, gaps);
+        let fitted = plimsoll_trace::fit_requests(&mut reader, survey, disk, &self.name, keep);
         Ok(fitted?.model)
+    }
+
+    /// The model that keeps them as they are.
+    pub(crate) fn exactly(&self) -> Result<Model, TraceError> {
+        self.requests(Keep {
+            gaps: Some(Gaps::Exact),
+            shuffle: None,
+        })
     }
 
     /// What is fitted, blind and by default, to the counters that would have been recorded.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packed requests against the recording, on simulated flash.
 
-use plimsoll_core::model::Gaps;
 use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
 use plimsoll_engine::SimDevice;
-use plimsoll_trace::TraceError;
+use plimsoll_trace::{Keep, Shuffle, TraceError};
 
 use super::Row;
 use super::play::{Responses, Trace};
@@ -23,9 +23,31 @@ pub(crate) const FIGURES: [(&str, Figure, f64); 3] = [
 
 pub(crate) type Figure = fn(&Responses) -> f64;
 
+/// Ways to keep requests, by name: as by default, and shuffled.
+const KEPT: [(&str, Keep); 2] = [
+    (
+        "in order",
+        Keep {
+            gaps: None,
+            shuffle: None,
+        },
+    ),
+    (
+        "shuffled in 100 ms",
+        Keep {
+            gaps: None,
+            shuffle: Some(Shuffle {
+                window: Nanos(100_000_000),
+                seed: Seed(1),
+            }),
+        },
+    ),
+];
+
 /// The figures of one device at one factor.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
+    kept: &'static str,
     pub(crate) device: &'static str,
     pub(crate) factor: f64,
     pub(crate) figure: &'static str,
@@ -58,10 +80,10 @@ impl Held {
 
 /// Plays both on every device.
 pub(crate) fn held(trace: &Trace) -> Result<Vec<Held>, TraceError> {
-    let recorded = trace.requests(Some(Gaps::Exact))?;
-    let packed = trace.requests(None)?;
+    let recorded = trace.exactly()?;
     let mut all = Vec::new();
-    for name in DEVICES {
+    for ((kept, keep), name) in KEPT.into_iter().flat_map(|k| DEVICES.map(|name| (k, name))) {
+        let packed = trace.requests(keep)?;
         let device: SimDevice = name.parse().expect("it is written above");
         for factor in FACTORS {
             let play = |model, seed| Responses::of(model, factor, &device, Seed(seed));
@@ -69,6 +91,7 @@ pub(crate) fn held(trace: &Trace) -> Result<Vec<Held>, TraceError> {
                 .map(|seed| (play(&recorded, seed), play(&packed, seed)))
                 .collect();
             all.extend(FIGURES.map(|(figure, of, gate)| Held {
+                kept,
                 device: name,
                 factor,
                 figure,
@@ -86,10 +109,10 @@ pub(crate) fn rows(traces: &[Trace]) -> Result<Vec<Row>, TraceError> {
     let mut rows = Vec::new();
     for trace in traces {
         eprintln!(
-            "\n{}\n\n| device | times as fast | figure | recorded, µs | off, % (range) | seeds apart, % |",
+            "\n{}\n\n| kept | device | times as fast | figure | recorded, µs | off, % (range) | seeds apart, % |",
             trace.name
         );
-        eprintln!("| --- | --- | --- | --- | --- | --- |");
+        eprintln!("| --- | --- | --- | --- | --- | --- | --- |");
         rows.extend(held(trace)?.iter().map(|held| row(trace, held)));
     }
     Ok(rows)
@@ -101,13 +124,17 @@ fn row(trace: &Trace, held: &Held) -> Row {
     let high = percent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (device, factor, figure) = (held.device, held.factor, held.figure);
     eprintln!(
-        "| `{device}` | {factor} | {figure} | {:.1} | {:+.2} ({low:+.2} to {high:+.2}) | {:.2} |",
+        "| {} | `{device}` | {factor} | {figure} | {:.1} | {:+.2} ({low:+.2} to {high:+.2}) | {:.2} |",
+        held.kept,
         median(&held.recorded) / 1e3,
         held.median() * 100.0,
         held.noise() * 100.0
     );
     Row {
-        what: format!("{} on {device} ×{factor}: {figure} off, %", trace.name),
+        what: format!(
+            "{} {} on {device} ×{factor}: {figure} off, %",
+            trace.name, held.kept
+        ),
         values: percent,
         within: Some(held.gate * 100.0),
         at_least: None,

@@ -3,9 +3,10 @@
 
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_core::model::{Facts, Fidelity, Gaps, Model, Packed};
-use plimsoll_core::units;
-use plimsoll_trace::requests::Sorted;
-use plimsoll_trace::{Counters, Device, FitOptions, Fitted, Recording, Requests};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_trace::requests::{Clip, Clipped, Sorted};
+use plimsoll_trace::{Counters, Device, FitOptions, Fitted, Keep, Recording, Requests, Shuffle};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,7 +23,8 @@ use std::process::ExitCode;
 #[command(after_help = "Example:
   plimsoll fit nasdata --disk sdi --from 11:00 --to 12:00 -o nas.toml
 
-Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'.
+Times are in the recording's own time zone: 11:00, 11:00:30 or '2010-07-14 11:00:00'; of recorded
+requests (in UTC) also from their start: 90s, 10m.
 Exit code 14 when the model misses a gate; the file is written all the same.")]
 pub(super) struct Args {
     /// The recording.
@@ -51,6 +53,10 @@ pub(super) struct Args {
     /// Of requests: keep the times between them to the nanosecond, at about twice the size.
     #[arg(long)]
     exact: bool,
+    /// Of requests: put runs of them into a drawn order within windows of this length, so that the
+    /// model does not tell which followed which.
+    #[arg(long, value_parser = units::parse_duration, value_name = "WINDOW")]
+    shuffle: Option<Nanos>,
     /// Workload file to write.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -98,14 +104,15 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
 }
 
-/// Of requests, which are read twice: `first` is the recording, opened.
-fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Failure> {
+/// Of requests, which are read twice or more: `first` is the recording, opened.
+fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure> {
     if args.declare.is_some() || args.working_set.is_some() {
         let text = "declare or assume something of recorded requests: they tell all of it";
         return Err(Failure::usage(text).hint("leave --declare and --working-set out"));
     }
-    refuse_window(args.from.as_deref(), args.to.as_deref())?;
-    let survey = plimsoll_trace::survey(&mut *first).map_err(failed(Code::Usage))?;
+    let (from, to) = (args.from.as_deref(), args.to.as_deref());
+    let (survey, clip) = plimsoll_trace::survey_part(&args.recording, first, from, to)
+        .map_err(failed(Code::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
         (Some(disk), _) => disk,
         (None, [only]) => &only.name,
@@ -115,25 +122,26 @@ fn of_requests(args: &Args, mut first: Box<dyn Requests>) -> Result<Fitted, Fail
             return Err(no_disk(&args.recording.display().to_string(), &devices));
         }
     };
-    let gaps = args.exact.then_some(Gaps::Exact);
-    let mut requests = read_again(&args.recording)?;
-    plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), gaps)
+    let keep = Keep {
+        gaps: args.exact.then_some(Gaps::Exact),
+        // The seed is told nobody: with it the order could be found again.
+        shuffle: args.shuffle.map(|window| Shuffle {
+            window,
+            seed: Seed(super::measure::drawn_seed()),
+        }),
+    };
+    let mut requests = read_again(&args.recording, clip)?;
+    plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep)
         .map_err(failed(Code::Usage))
 }
 
-/// Refuses a window where there can be none.
-pub(super) fn refuse_window(from: Option<&str>, to: Option<&str>) -> Result<(), Failure> {
-    if from.is_none() && to.is_none() {
-        return Ok(());
-    }
-    let text = "cut a window out of a recording of requests: only recordings of counters can be";
-    Err(Failure::usage(text).hint("leave --from and --to out"))
-}
-
-/// Recorded requests once more, in the order of their starts.
-pub(super) fn read_again(path: &Path) -> Result<Sorted<Box<dyn Requests>>, Failure> {
+/// A part of recorded requests once more, in the order of their starts.
+pub(super) fn read_again(
+    path: &Path,
+    clip: Clip,
+) -> Result<Clipped<Sorted<Box<dyn Requests>>>, Failure> {
     match plimsoll_trace::open(path).map_err(failed(Code::Usage))? {
-        Recording::Requests(requests) => Ok(Sorted::new(requests)),
+        Recording::Requests(requests) => Ok(Clipped::new(Sorted::new(requests), clip)),
         Recording::Counters(_) => {
             let text = format!("read {} again: it has changed", path.display());
             Err(Failure::usage(text))
@@ -149,6 +157,12 @@ fn no_disk(recording: &str, disks: &[String]) -> Failure {
 fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> {
     if let Some(damage) = counters.damage() {
         super::say(&format!("note: {damage}"));
+    }
+    if args.exact || args.shuffle.is_some() {
+        let text = format!("fit {}: it is of counters", counters.about().name);
+        return Err(
+            Failure::usage(text).hint("--exact and --shuffle are for recordings of requests")
+        );
     }
     let Some(disk) = &args.disk else {
         return Err(no_disk(&counters.about().name, &counters.disks()));
@@ -229,9 +243,13 @@ fn packed_requests(text: &mut String, packed: &Packed) {
         Gaps::Fine => "times between them to a fortieth of a power of ten",
         Gaps::Exact => "times between them exactly",
     };
+    let order = match packed.shuffled {
+        None => "in their order".to_owned(),
+        Some(window) => format!("in runs whose order is drawn within every {window}"),
+    };
     let _ = writeln!(
         text,
-        "\n{} requests in their order, packed to {} ({per_request:.2} bytes each): places, kinds and sizes exactly, {gaps}. They touch {} of a device of at least {}.",
+        "\n{} requests {order}, packed to {} ({per_request:.2} bytes each): places, kinds and sizes exactly, {gaps}. They touch {} of a device of at least {}.",
         packed.requests(),
         units::size(packed.packed_bytes() as f64),
         units::size(packed.footprint_bytes() as f64),

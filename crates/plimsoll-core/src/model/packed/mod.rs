@@ -47,6 +47,13 @@ pub struct Packed {
     /// Name of the file with the bytes, in the folder of the model.
     pub file: String,
     gaps: Gaps,
+    /// Length of the windows in which runs of requests were put into a drawn order, if they were.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "shuffled_ns"
+    )]
+    pub shuffled: Option<Nanos>,
     requests: u64,
     length_ns: u64,
     /// Bytes of the longest request.
@@ -262,6 +269,7 @@ impl Packer {
         Packed {
             file: String::new(),
             gaps: self.gaps,
+            shuffled: None,
             requests: self.requests,
             length_ns: length.max(self.played_at).max(self.recorded_at).0,
             largest_bytes: self.largest_bytes,
