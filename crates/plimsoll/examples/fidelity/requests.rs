@@ -136,7 +136,8 @@ fn row(trace: &Trace, held: &Held) -> Row {
             trace.name, held.kept
         ),
         values: percent,
-        within: Some(held.gate * 100.0),
+        // What another order costs is told, not judged.
+        within: (held.kept == KEPT[0].0).then_some(held.gate * 100.0),
         at_least: None,
     }
 }
