@@ -2,7 +2,7 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use crate::failure::{Code, Failure, Outcome, failed};
-use plimsoll_core::model::{Facts, Fidelity, Gaps, Model, Packed};
+use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_trace::requests::{Clip, Clipped, Sorted};

@@ -156,6 +156,29 @@ pub(crate) fn vscsi() -> Vec<u8> {
 }
 
 #[test]
+fn a_part_of_recorded_requests_is_fitted_in_another_order() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("web.vscsi"), vscsi()).unwrap();
+    // The second second.
+    let part = ["--from", "1s", "--to", "2s", "--shuffle", "100ms"];
+    let part = lab.run(&[&["fit", "web.vscsi", "-o", "part.toml"][..], &part].concat());
+    let told = text(&part.stdout);
+    for expect in [
+        "250 requests in runs whose order is drawn within every 100 ms",
+        "1.00 s after",
+    ] {
+        assert!(
+            told.contains(expect),
+            "{expect}: {told}{}",
+            text(&part.stderr)
+        );
+    }
+    let late = lab.run(&["fit", "web.vscsi", "--from", "1h"]);
+    assert_eq!(late.status.code(), Some(2));
+    assert!(text(&late.stderr).contains("use the window"));
+}
+
+#[test]
 fn recorded_requests_become_a_model_that_plays_them() {
     let lab = Lab::new();
     std::fs::write(lab.path("web.vscsi"), vscsi()).unwrap();
@@ -207,23 +230,6 @@ fn recorded_requests_become_a_model_that_plays_them() {
     let expect = 60_000.0 + 8_192.0 / (400.0 * 1_048_576.0) * 1e9;
     let off = mean.as_f64().unwrap() / expect - 1.0;
     assert!(off.abs() < 0.02, "{mean} for {expect}: {off}");
-    // The second second, in another order.
-    let part = ["--from", "1s", "--to", "2s", "--shuffle", "100ms"];
-    let part = lab.run(&[&["fit", "web.vscsi", "-o", "part.toml"][..], &part].concat());
-    let told = text(&part.stdout);
-    for expect in [
-        "250 requests in runs whose order is drawn within every 100 ms",
-        "1.00 s after",
-    ] {
-        assert!(
-            told.contains(expect),
-            "{expect}: {told}{}",
-            text(&part.stderr)
-        );
-    }
-    let late = lab.run(&["fit", "web.vscsi", "--from", "1h"]);
-    assert_eq!(late.status.code(), Some(2));
-    assert!(text(&late.stderr).contains("use the window"));
     // The model without its requests, and with those of another.
     let error = |args: &[&str]| text(&lab.run(args).stderr);
     let play = ["run", "web.toml", "null", "-o", "again"];
