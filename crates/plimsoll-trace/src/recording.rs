@@ -145,7 +145,7 @@ pub trait Counters {
 }
 
 /// Intervals and samples of disks that are held at once (some 40 bytes each).
-const HELD_MAX: usize = 4_000_000;
+const HELD_MAX: usize = 2_000_000;
 
 /// Hands on everything recorded of each of `disks` inside `window`, one after the other. As many
 /// disks are read at once as are sure to be held in memory, so memory does not grow with their
