@@ -229,8 +229,8 @@ fn run_folders_that_are_none_newer_or_occupied() {
     let lab = Lab::new();
     let empty = lab.directory("empty");
     refuses(&lab, &["report", &empty], 2, &["empty", "not a run folder"]);
-    std::fs::write(lab.path("empty/manifest.json"), "{\"format\":\"2.0\"}").unwrap();
-    refuses(&lab, &["report", &empty], 2, &["2.0", "newer plimsoll"]);
+    std::fs::write(lab.path("empty/manifest.json"), "{\"format\":\"3.0\"}").unwrap();
+    refuses(&lab, &["report", &empty], 2, &["3.0", "newer plimsoll"]);
     let target = lab.directory("t");
     let occupied = ["run", "randread", &target, "--for", "100ms", "-o", &empty];
     refuses(&lab, &occupied, 2, &["empty", "-o"]);
