@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use super::{
     Cell, Envelope, Facts, Gaps, Known, Load, Model, Packer, Played, Provenance, Space, ZONE_BYTES,
 };
-use crate::num::to_usize;
+use crate::num::{round_u64, to_usize};
 use crate::rng::Seed;
 use crate::units::{Nanos, size};
 use crate::workload::blocks::Traced;
@@ -45,9 +45,12 @@ impl Member<'_> {
     }
 
     fn length(&self) -> Nanos {
-        let excerpt = self.model.whole(self.scale);
-        let lengths = excerpt.cells.iter().map(|cell| cell.length);
-        lengths.fold(Nanos(0), |sum, length| sum + length)
+        if let Some(packed) = &self.model.requests {
+            let length = packed.length().0 as f64 / self.scale;
+            // The last request may begin at the very end, and belongs to it.
+            return Nanos(round_u64(length)) + Nanos(1);
+        }
+        self.model.length()
     }
 
     /// Its requests, recorded ones exactly where they lay among the zones that were touched.
@@ -318,7 +321,7 @@ mod tests {
             },
         ];
         let mix = Model::mix("m", &fast, Seed(3)).unwrap();
-        assert_eq!(mix.length(), Nanos(one.length().0 / 2));
+        assert_eq!(mix.length(), Nanos(one.length().0 / 2 + 1));
         let (reads, _) = mix.mean_per_s(Direction::Read);
         let (own, _) = one.mean_per_s(Direction::Read);
         assert!((reads / own / 3.0 - 1.0).abs() < 0.02, "{reads} {own}");
