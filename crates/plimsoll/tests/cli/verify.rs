@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Lab, skipped, text};
+use crate::support::{Lab, program, skipped, text};
 
 /// What a loop over /proc/diskstats writes every 10 s for 20 minutes: steady reads, and writes that
 /// come in bursts every 200 s. `factor` multiplies the reads.
@@ -208,6 +208,40 @@ fn a_job_has_the_rates_it_asks_for_and_no_bursts() {
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains(word), "{errors}");
     }
+}
+
+#[test]
+fn what_fio_did_is_judged_where_it_is_installed() {
+    if program("fio", &["--version"]).is_none() {
+        return skipped(
+            "what_fio_did_is_judged_where_it_is_installed",
+            "fio is not installed",
+        );
+    }
+    // fio's pacing makes 50 operations of 100 per second, as half of its blocks are of the larger
+    // size, three times the smaller.
+    let job = "[r]\nrw=randread\nsize=1g\nbssplit=4k/50:12k/50\nrate_iops=100\n";
+    let lab = lab_with(&[("mon", diskstats(1)), ("j.fio", job.to_owned())]);
+    let args = [
+        "verify",
+        "j.fio",
+        "--against",
+        "mon",
+        "--measured=3s",
+        "--json",
+    ];
+    let output = lab.run(&args);
+    assert_eq!(output.status.code(), Some(14), "{}", text(&output.stderr));
+    let held: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let part = &held["sections"][0];
+    assert_eq!(part["load"], "done by fio");
+    // Recorded are 94 reads a second; asked for 6 % more, done about half.
+    let did = error_of(&part["verification"]["lines"], "read operations per second");
+    assert!((-0.65..-0.25).contains(&did), "{did}");
+    let asked = &part["others"][0];
+    assert_eq!(asked["load"], "asked for");
+    let asked = error_of(&asked["lines"], "read operations per second");
+    assert!((asked - 0.06).abs() < 0.02, "{asked}");
 }
 
 /// The recordings of the tutorial, which may not be distributed with this program.
