@@ -137,7 +137,12 @@ fn requests(args: &Args) -> Result<(), Failure> {
     );
     screen.end();
     let traced = traced?;
-    table::write(&tracing.spool, &file)?;
+    table::write(&tracing.spool, &file).map_err(|failure| {
+        let part = tracing.spool.display();
+        failure.hint(format!(
+            "what was recorded is kept: plimsoll record --finish {part}"
+        ))
+    })?;
     show_requests(args, &file, &traced);
     Ok(())
 }
