@@ -13,6 +13,7 @@ use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{EngineChoice, Place, RunOptions, SimDevice};
+use plimsoll_trace::Keep;
 use plimsoll_trace::requests::{self, Sorted};
 
 const HOUR_NS: u64 = 3_600 * 1_000_000_000;
@@ -39,7 +40,11 @@ fn model(path: &Path, gaps: Option<Gaps>) -> Model {
     let survey = plimsoll_trace::survey(&mut *requests::open(path).unwrap()).unwrap();
     let disk = survey.devices[0].name.clone();
     let mut reader = Sorted::new(requests::open(path).unwrap());
-    let fitted = plimsoll_trace::fit_requests(&mut reader, &survey, &disk, "hour", gaps);
+    let keep = Keep {
+        gaps,
+        ..Keep::default()
+    };
+    let fitted = plimsoll_trace::fit_requests(&mut reader, &survey, &disk, "hour", keep);
     fitted.unwrap().model
 }
 
