@@ -5,6 +5,7 @@
 //! to pack the requests of one device ([`fit_requests`]). What was packed is then unpacked and
 //! held against what was recorded, figure by figure: counted, not claimed.
 
+mod ceiling;
 mod counted;
 mod describe;
 mod measures;
@@ -265,6 +266,7 @@ pub fn fit_requests(
     let mut recorded = Measures::new(device, survey.length);
     let mut packer = Packer::new(keep.gaps.unwrap_or(device.gaps()));
     let mut shuffler = keep.shuffle.map(Shuffler::new);
+    let mut watch = ceiling::Watch::default();
     let mut last = Nanos(0);
     let mut late = 0u64;
     each(requests, |request| {
@@ -278,6 +280,7 @@ pub fn fit_requests(
             ..request.traced()
         };
         counted.add(&traced, request.took);
+        watch.add(last, request.took);
         recorded.add(&traced);
         match &mut shuffler {
             Some(shuffler) => shuffler.push(&traced, |request| packer.push(request)),
@@ -312,6 +315,9 @@ pub fn fit_requests(
         (fitted.model.source.from, fitted.model.source.to) = (from, to);
     }
     fitted.warnings.extend(told(requests));
+    fitted
+        .warnings
+        .extend(watch.finish().map(ceiling::Ceiling::sentence));
     if late > 0 {
         fitted.warnings.push(format!(
             "{late} requests stand behind later ones and count as of the later one's time"

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether what was recorded looks like a closed loop: a number in flight that is never exceeded and
+//! mostly there.
+//!
+//! Independent users know no such number: the more are in flight, the less often. A program that
+//! keeps so many in flight, or a queue that is so long, stands at its limit.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use plimsoll_core::num::ratio;
+use plimsoll_core::units::Nanos;
+
+/// Most requests in flight that are followed.
+const IN_FLIGHT_MAX: usize = 1 << 16;
+/// Least share of the busy time at the largest number.
+const SHARE_MIN: f64 = 0.2;
+/// Least largest number: of one at a time nothing can be told, as few users look alike.
+const CEILING_MIN: usize = 2;
+/// Fewest requests that tell something.
+const REQUESTS_MIN: u64 = 100;
+
+/// A limit on what was in flight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ceiling {
+    /// The largest number in flight.
+    pub(super) in_flight: usize,
+    /// Share of the time with anything in flight that it was there.
+    pub(super) share: f64,
+}
+
+impl Ceiling {
+    /// What the reader should know of it.
+    pub(super) fn sentence(self) -> String {
+        format!(
+            "{} were in flight for {:.0} % of the busy time and never more, as in a closed loop; they \
+             are played open loop all the same, so a slower device gets more in flight",
+            self.in_flight,
+            self.share * 100.0
+        )
+    }
+}
+
+/// Watches requests in the order of their starts.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// When those in flight end.
+    ends: BinaryHeap<Reverse<Nanos>>,
+    /// Until when time was counted.
+    at: Nanos,
+    /// Time by the number in flight, ns.
+    times: Vec<u64>,
+    requests: u64,
+}
+
+impl Watch {
+    /// A request that started and took so long, if that is told.
+    pub(super) fn add(&mut self, at: Nanos, took: Option<Nanos>) {
+        let Some(took) = took else {
+            return;
+        };
+        self.until(at);
+        self.requests += 1;
+        if self.ends.len() < IN_FLIGHT_MAX {
+            self.ends.push(Reverse(at + took));
+        }
+    }
+
+    /// Counts the time until `at`, with what ends on the way.
+    fn until(&mut self, at: Nanos) {
+        while let Some(Reverse(end)) = self.ends.peek().copied() {
+            if end > at {
+                break;
+            }
+            self.count(end);
+            self.ends.pop();
+        }
+        self.count(at);
+    }
+
+    fn count(&mut self, to: Nanos) {
+        let level = self.ends.len();
+        if self.times.len() <= level {
+            self.times.resize(level + 1, 0);
+        }
+        self.times[level] = self.times[level].saturating_add(to.since(self.at).0);
+        self.at = self.at.max(to);
+    }
+
+    /// The limit, if there is a hard one.
+    pub(super) fn finish(mut self) -> Option<Ceiling> {
+        self.until(Nanos::MAX);
+        let busy = self.times.get(1..)?;
+        let last = busy.iter().rposition(|time| *time > 0)?;
+        let most = busy.iter().max()?;
+        let sum: f64 = busy.iter().map(|time| *time as f64).sum();
+        let found = Ceiling {
+            in_flight: last + 1,
+            share: ratio(busy[last] as f64, sum),
+        };
+        let is_hard = busy[last] == *most
+            && found.share >= SHARE_MIN
+            && found.in_flight >= CEILING_MIN
+            && self.requests >= REQUESTS_MIN;
+        is_hard.then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::num::round_u64;
+    use plimsoll_core::rng::{Rng, Seed};
+
+    #[test]
+    fn a_closed_loop_stands_at_its_limit() {
+        // Eight at a time, each followed at once by the next; with pauses in which all have ended.
+        let mut rng = Rng::new(Seed(1));
+        let mut watch = Watch::default();
+        let mut slots = [Nanos(0); 8];
+        for request in 0..4_000 {
+            if request % 1_000 == 0 {
+                let last = slots.iter().max().copied().unwrap_or_default();
+                slots = [last + Nanos::SECOND; 8];
+            }
+            let slot = slots.iter_mut().min().unwrap();
+            let took = Nanos(50_000 + rng.below(100_000));
+            watch.add(*slot, Some(took));
+            *slot = *slot + took;
+        }
+        let found = watch.finish().unwrap();
+        assert_eq!(found.in_flight, 8);
+        assert!(found.share > 0.9, "{found:?}");
+        assert!(found.sentence().starts_with("8 were in flight for 9"));
+    }
+
+    #[test]
+    fn independent_users_have_no_limit() {
+        for load in [0.3, 0.9, 8.0] {
+            let mut rng = Rng::new(Seed(2));
+            let mut watch = Watch::default();
+            let mut at = 0.0;
+            for _ in 0..20_000 {
+                at += rng.exponential(100_000.0 / load);
+                let took = Nanos(round_u64(rng.exponential(100_000.0)));
+                watch.add(Nanos(round_u64(at)), Some(took));
+            }
+            assert_eq!(watch.finish(), None, "{load}");
+        }
+        // One at a time is told of nobody.
+        let mut watch = Watch::default();
+        for request in 0..1_000 {
+            watch.add(Nanos(request * 100), Some(Nanos(100)));
+        }
+        assert_eq!(watch.finish(), None);
+    }
+}
