@@ -510,6 +510,8 @@ fn a_recording_of_a_played_recording_tells_the_same() {
         device.path(),
         "--destroy",
         "--whole",
+        "--corners",
+        "off",
         "-o",
         "played",
     ];
