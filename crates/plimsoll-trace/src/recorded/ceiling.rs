@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use plimsoll_core::model::Known;
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 
@@ -30,11 +31,23 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
+    /// It as a fact of a model.
+    pub(super) fn threads(self) -> Known<u32> {
+        Known::derived(u32::try_from(self.in_flight).unwrap_or(u32::MAX))
+    }
+
     /// What the reader should know of it.
-    pub(super) fn sentence(self) -> String {
+    pub(super) fn sentence(self, open_loop: bool) -> String {
+        let played = match open_loop {
+            true => "they are played open loop, as was asked: a slower device gets more in flight",
+            false => {
+                "the model never has more in flight, and what finds all of them busy waits, which \
+                 counts"
+            }
+        };
         format!(
-            "{} were in flight for {:.0} % of the busy time and never more, as in a closed loop; they \
-             are played open loop all the same, so a slower device gets more in flight",
+            "{} were in flight for {:.0} % of the busy time and never more, as in a closed loop: \
+             {played}",
             self.in_flight,
             self.share * 100.0
         )
@@ -131,7 +144,8 @@ mod tests {
         let found = watch.finish().unwrap();
         assert_eq!(found.in_flight, 8);
         assert!(found.share > 0.9, "{found:?}");
-        assert!(found.sentence().starts_with("8 were in flight for 9"));
+        assert!(found.sentence(false).starts_with("8 were in flight for 9"));
+        assert_eq!(found.threads(), Known::derived(8));
     }
 
     #[test]

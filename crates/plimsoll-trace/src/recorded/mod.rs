@@ -75,6 +75,8 @@ pub struct Keep {
     pub gaps: Option<Gaps>,
     /// Their order, if it is not to be the recorded one.
     pub shuffle: Option<Shuffle>,
+    /// Whether nothing is kept of a limit on what was in flight.
+    pub open_loop: bool,
 }
 
 /// What a recording of requests holds.
@@ -315,9 +317,11 @@ pub fn fit_requests(
         (fitted.model.source.from, fitted.model.source.to) = (from, to);
     }
     fitted.warnings.extend(told(requests));
-    fitted
-        .warnings
-        .extend(watch.finish().map(ceiling::Ceiling::sentence));
+    let ceiling = watch.finish();
+    if let Some(ceiling) = ceiling {
+        fitted.model.facts.threads = (!keep.open_loop).then(|| ceiling.threads());
+        fitted.warnings.push(ceiling.sentence(keep.open_loop));
+    }
     if late > 0 {
         fitted.warnings.push(format!(
             "{late} requests stand behind later ones and count as of the later one's time"

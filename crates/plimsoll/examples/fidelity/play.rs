@@ -55,6 +55,7 @@ impl Trace {
         self.requests(Keep {
             gaps: Some(Gaps::Exact),
             shuffle: None,
+            open_loop: true,
         })
     }
 

@@ -30,6 +30,7 @@ const KEPT: [(&str, Keep); 2] = [
         Keep {
             gaps: None,
             shuffle: None,
+            open_loop: true,
         },
     ),
     (
@@ -40,6 +41,7 @@ const KEPT: [(&str, Keep); 2] = [
                 window: Nanos(100_000_000),
                 seed: Seed(1),
             }),
+            open_loop: true,
         },
     ),
 ];

@@ -57,6 +57,10 @@ pub(super) struct Args {
     /// model does not tell which followed which.
     #[arg(long, value_parser = units::parse_duration, value_name = "WINDOW")]
     shuffle: Option<Nanos>,
+    /// Of requests: play them at their instants alone, also where the recording looks like a closed
+    /// loop (as many in flight as ever for much of the time).
+    #[arg(long)]
+    open_loop: bool,
     /// Workload file to write.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -129,6 +133,7 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
             window,
             seed: Seed(super::measure::drawn_seed()),
         }),
+        open_loop: args.open_loop,
     };
     let mut requests = read_again(&args.recording, clip)?;
     plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep)

@@ -178,6 +178,32 @@ fn a_part_of_recorded_requests_is_fitted_in_another_order() {
     assert!(text(&late.stderr).contains("use the window"));
 }
 
+/// Four at a time, each followed at once by the next, as the MSR traces tell it.
+fn closed_loop() -> String {
+    let row = |n: u64| {
+        let (round, slot) = (n / 4, n % 4);
+        let started = 128_166_372_000_000_000 + round * 10_000 + slot;
+        format!("{started},host,0,Read,{},4096,9990\n", n * 4096)
+    };
+    (0..800).map(row).collect()
+}
+
+#[test]
+fn a_limit_on_what_was_in_flight_is_kept_unless_it_is_left_out() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("closed.csv"), closed_loop()).unwrap();
+    let fit = |more: &[&str]| {
+        let fitted = lab.run(&[&["fit", "closed.csv", "-o", "m.toml", "--force"], more].concat());
+        assert!(fitted.status.success(), "{}", text(&fitted.stderr));
+        let told = text(&fitted.stderr);
+        assert!(told.contains("4 were in flight for"), "{told}");
+        std::fs::read_to_string(lab.path("m.toml")).unwrap()
+    };
+    let threads = "facts.threads]\nvalue = 4\norigin = \"derived\"";
+    assert!(fit(&[]).contains(threads));
+    assert!(!fit(&["--open-loop"]).contains("threads"));
+}
+
 #[test]
 fn recorded_requests_become_a_model_that_plays_them() {
     let lab = Lab::new();
