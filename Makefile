@@ -26,10 +26,8 @@ test:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo test --workspace --locked --no-fail-fast
 
-# Every stack for real: up, checks, load, down, nothing left; then over machines reached by ssh.
-# Needs root; installs what is missing.
+# Every stack for real: up, checks, load, down, nothing left. Needs root; installs what is missing.
 test-stacks:
 	scripts/setup.sh stacks
 	$(MAKE) --no-print-directory build
 	scripts/test-stacks.sh up
-	cargo test --locked --package plimsoll --test nodes
