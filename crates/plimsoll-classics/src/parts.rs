@@ -13,27 +13,13 @@ use plimsoll_core::workload::series::{Body, Classic, Phase};
 use plimsoll_core::workload::{Series, Workload};
 
 use crate::error::Error;
-use plimsoll_core::settings::{Setting, Settings, Unit};
+use plimsoll_core::settings::Settings;
+pub(crate) use plimsoll_core::settings::setting;
 
 /// Bytes of a KiB, as a divisor of rates.
 pub(crate) const KIB: f64 = 1024.0;
 /// Bytes of a MiB, as a divisor of rates.
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
-
-/// A setting on one line.
-pub(crate) const fn setting(
-    name: &'static str,
-    unit: Unit,
-    default: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        unit,
-        default,
-        help,
-    }
-}
 
 /// A series that does the work of `program`, with its settings on record.
 pub(crate) fn series(program: &str, settings: &Settings, phases: Vec<Phase>) -> Workload {

@@ -56,6 +56,22 @@ pub struct Setting {
     pub help: &'static str,
 }
 
+/// A setting on one line.
+#[must_use]
+pub const fn setting(
+    name: &'static str,
+    unit: Unit,
+    default: &'static str,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        unit,
+        default,
+        help,
+    }
+}
+
 /// What the values of a setting are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {

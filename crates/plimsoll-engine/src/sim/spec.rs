@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use plimsoll_core::nearest::nearest;
 use plimsoll_core::rng::Seed;
-use plimsoll_core::settings::{Setting, SettingError, Settings, Unit, hint};
+use plimsoll_core::settings::{Setting, SettingError, Settings, Unit, hint, setting};
 
 use super::array::{Array, Members, Spread};
 use super::cache::{Cache, Cached};
@@ -117,20 +117,6 @@ impl From<SimDisk> for SimDevice {
 #[must_use]
 pub fn parts() -> &'static [PartKind] {
     &PARTS
-}
-
-const fn setting(
-    name: &'static str,
-    unit: Unit,
-    default: &'static str,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        unit,
-        default,
-        help,
-    }
 }
 
 const CHUNK: Setting = setting("chunk", Unit::Size(1), "64K", "bytes of a chunk");

@@ -32,6 +32,7 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
         detail: detail.into(),
     };
     let mut alarms = Vec::new();
+    let mut late_corners = 0;
     if !view.results.complete {
         let text = "The run did not come to its end".into();
         alarms.push(alarm(
@@ -71,7 +72,10 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
                 alarms.push(alarm("check the target", text, detail));
             }
             alarms.extend(bad_data(&pool, entry));
-            if let (_, Some(late)) = account(&pool, entry, "") {
+            let (_, late) = account(&pool, entry, "");
+            if late.is_some() && entry.corner_of.is_some() {
+                late_corners += 1;
+            } else if let Some(late) = late {
                 let text = format!(
                     "{} on {}: {}",
                     pool.name(),
@@ -82,6 +86,13 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
                 alarms.push(alarm("check the generator", text, detail));
             }
         }
+    }
+    if late_corners > 0 {
+        let text =
+            format!("{late_corners} figures at corners of models came late from the generator");
+        let detail =
+            "Which ones stands under “Did the generator keep up?”; their bands speak of it, too.";
+        alarms.push(alarm("check the generator", text, detail));
     }
     alarms
 }
