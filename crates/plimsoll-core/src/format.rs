@@ -22,7 +22,7 @@ impl FormatVersion {
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 0 };
     /// Journals of changes made to a machine.
-    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 4 };
+    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 5 };
 
     /// Whether a program that writes `self` may read `found`.
     #[must_use]

@@ -8,6 +8,7 @@
 pub mod comparison;
 pub mod data_check;
 pub mod event;
+pub mod fault;
 pub mod format;
 pub mod histogram;
 pub mod load;

@@ -13,6 +13,7 @@ pub mod disks;
 pub mod doctor;
 pub mod experiment;
 pub mod facts;
+pub mod faults;
 pub mod host;
 pub mod journal;
 pub mod lustre;

@@ -157,6 +157,21 @@ pub enum Action {
         /// The mark.
         mark: String,
     },
+    /// End every process that carries this mark at once, without a word: what it had in mind is lost.
+    Kill {
+        /// The mark.
+        mark: String,
+    },
+    /// Stop every process that carries this mark where it is; it goes on when it is told to.
+    Pause {
+        /// The mark.
+        mark: String,
+    },
+    /// Let every process that carries this mark go on.
+    Resume {
+        /// The mark.
+        mark: String,
+    },
     /// Create a directory that must not exist yet, and put our mark file into it.
     MakeDir(String),
     /// Remove a directory and all in it, if it carries our mark file.
@@ -251,6 +266,27 @@ pub enum Action {
     },
     /// Remove an interface of ours (a bridge, or a pair with both its ends).
     RemoveLink(String),
+    /// Take an interface of ours down, or up again.
+    SetLink {
+        /// Name of the interface.
+        name: String,
+        /// Whether it is up from now on.
+        up: bool,
+    },
+    /// In a network namespace of ours: throw away what is sent to this address, or no more.
+    Mute {
+        /// The address.
+        address: String,
+        /// Whether it is thrown away from now on.
+        on: bool,
+    },
+    /// Switch the power of a machine by the command that its user named for it.
+    Power {
+        /// The command; `on` or `off` is added.
+        switch: Vec<String>,
+        /// Whether it has power from now on.
+        on: bool,
+    },
     /// Make an instance of the kernel's tracer, apart from everybody else's, by its name.
     MakeTracing(String),
     /// Remove an instance of the kernel's tracer of ours, with all that it was set to.
@@ -274,6 +310,9 @@ impl fmt::Display for Action {
             Action::Await(cmd) => write!(f, "wait for '{cmd}'"),
             Action::Start { cmd, .. } => write!(f, "{cmd} &"),
             Action::Stop { mark } => write!(f, "end the processes marked {mark}"),
+            Action::Kill { mark } => write!(f, "kill -9 the processes marked {mark}"),
+            Action::Pause { mark } => write!(f, "kill -STOP the processes marked {mark}"),
+            Action::Resume { mark } => write!(f, "kill -CONT the processes marked {mark}"),
             Action::MakeDir(path) => write!(f, "mkdir {path}"),
             Action::RemoveDir(path) => write!(f, "rm -r {path}"),
             Action::MakeRemoteDir { address, name } => write!(f, "mkdir {name} on {address}"),
@@ -316,6 +355,16 @@ impl fmt::Display for Action {
                  ip -n {namespace} address add {address} dev eth0"
             ),
             Action::RemoveLink(name) => write!(f, "ip link delete {name}"),
+            Action::SetLink { name, up } => {
+                write!(f, "ip link set {name} {}", if *up { "up" } else { "down" })
+            }
+            Action::Mute { address, on } => {
+                let verb = if *on { "add" } else { "delete" };
+                write!(f, "ip route {verb} blackhole {address}")
+            }
+            Action::Power { switch, on } => {
+                write!(f, "{} {}", switch.join(" "), if *on { "on" } else { "off" })
+            }
             Action::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
             Action::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
             Action::PortFree(port) => write!(f, "check that port {port} is free"),

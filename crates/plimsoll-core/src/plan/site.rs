@@ -139,6 +139,9 @@ pub struct Node {
     pub direct_align_bytes: u32,
     /// First of the free ports that a stack may use there.
     pub first_port: u16,
+    /// The command that switches its power, `on` or `off` added; empty when nobody named one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub power: Vec<String>,
 }
 
 impl Node {

@@ -109,12 +109,11 @@ impl FakeHost {
         let state = &mut self.state;
         match action {
             Action::Run(cmd) | Action::RunIf { run: cmd, .. } => return run(state, cmd),
-            Action::Start {
-                cmd, mark, ready, ..
-            } => start(state, (cmd, mark), ready),
-            Action::Stop { mark } => {
-                state.marks.remove(mark);
-            }
+            Action::Start { .. }
+            | Action::Stop { .. }
+            | Action::Kill { .. }
+            | Action::Pause { .. }
+            | Action::Resume { .. } => return change_processes(state, action),
             Action::MakeDir(path) => {
                 check(!state.dirs.contains_key(path), "exists", path)?;
                 state.dirs.insert(path.clone(), id.into());
@@ -156,7 +155,8 @@ impl FakeHost {
             | Action::RemoveNamespace(_)
             | Action::MakeBridge { .. }
             | Action::JoinBridge { .. }
-            | Action::RemoveLink(_) => return change_network(state, action),
+            | Action::RemoveLink(_)
+            | Action::SetLink { .. } => return change_network(state, action),
             Action::CopySecret { from, to } => {
                 check(state.files.contains_key(from), "is missing", from)?;
                 return change_file(state, (id, to), action);
@@ -168,7 +168,8 @@ impl FakeHost {
             Action::RemoveTracing(name) => {
                 state.tracers.remove(name);
             }
-            Action::Await(_) | Action::PortFree(_) => {}
+            Action::Await(_) | Action::PortFree(_) | Action::Mute { .. } | Action::Power { .. } => {
+            }
             Action::MountIs { path, .. } => {
                 let is_mounted = state.mounts.contains_key(path) || self.mounted.contains(path);
                 check(is_mounted, "is not mounted", path)?;
@@ -213,6 +214,22 @@ fn change_file(
             if is_ours(state, id, path) {
                 state.files.remove(path);
             }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn change_processes(state: &mut FakeState, action: &Action) -> Result<(), HostError> {
+    match action {
+        Action::Start {
+            cmd, mark, ready, ..
+        } => start(state, (cmd, mark), ready),
+        Action::Stop { mark } | Action::Kill { mark } => {
+            state.marks.remove(mark);
+        }
+        Action::Pause { mark } | Action::Resume { mark } => {
+            check(state.marks.contains(mark), "is not there", mark)?;
         }
         _ => {}
     }

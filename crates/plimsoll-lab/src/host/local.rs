@@ -84,6 +84,9 @@ const BUSY_LIMIT: Duration = Duration::from_secs(5);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How long switching the power of a machine may take: service processors are slow.
+const POWER_LIMIT: Duration = Duration::from_secs(60);
+
 /// Carries out actions on this machine.
 #[derive(Debug)]
 pub struct LocalHost {
@@ -179,6 +182,36 @@ impl LocalHost {
     ) -> Result<String, HostError> {
         let args = args.iter().map(ToString::to_string).collect();
         self.helper(program, args, &command_mark(id), limit)
+    }
+
+    fn mute(&self, id: &str, address: &str, on: bool) -> Result<(), HostError> {
+        match &self.namespace {
+            Some(namespace) => network::mute(self, id, (namespace, address), on),
+            None => Err(HostError::Refused {
+                what: format!("throw away what is sent to {address}"),
+                why: "that is done to network namespaces of ours alone".into(),
+            }),
+        }
+    }
+
+    /// Runs the command by which the user switches the power of a machine.
+    fn switch_power(&self, id: &str, switch: &[String], on: bool) -> Result<(), HostError> {
+        let Some((program, words)) = switch.split_first() else {
+            return Err(HostError::State(
+                "no command is named that switches its power".into(),
+            ));
+        };
+        let path = self.program(program)?;
+        let word = if on { "on" } else { "off" };
+        let args: Vec<String> = words.iter().cloned().chain([word.to_owned()]).collect();
+        let ready = command::Ready {
+            program: &path,
+            shown: format!("{program} {}", args.join(" ")),
+            args,
+            env: &BTreeMap::new(),
+            mark: &command_mark(id),
+        };
+        ready.run(POWER_LIMIT, &*self.clock).map(|_| ())
     }
 
     /// The program and the arguments that start a command where it belongs.
@@ -492,6 +525,9 @@ impl Host for LocalHost {
                 ready,
             } => self.start(id, cmd, (mark, Path::new(log)), ready),
             Action::Stop { mark } => processes::stop(mark, &*self.clock),
+            Action::Kill { mark } => processes::kill(mark, &*self.clock),
+            Action::Pause { mark } => processes::pause(mark),
+            Action::Resume { mark } => processes::resume(mark),
             Action::MakeDir(path) => dirs::make(Path::new(path), id),
             Action::RemoveDir(path) => dirs::remove(Path::new(path), id),
             Action::MakeRemoteDir { address, name } => remote::make(address, name, id),
@@ -525,6 +561,9 @@ impl Host for LocalHost {
                 address,
             } => network::join(self, id, (bridge, link), (namespace, address)),
             Action::RemoveLink(name) => network::remove_link(self, id, name),
+            Action::SetLink { name, up } => network::set_link(self, id, name, *up),
+            Action::Mute { address, on } => self.mute(id, address, *on),
+            Action::Power { switch, on } => self.switch_power(id, switch, *on),
             Action::MakeTracing(name) => tracing::make(id, name),
             Action::RemoveTracing(name) => tracing::remove(id, name, &*self.clock),
             Action::PortFree(port) => ports::check_free(*port),

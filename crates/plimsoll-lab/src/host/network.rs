@@ -103,6 +103,45 @@ pub(super) fn remove_link(host: &LocalHost, id: &str, name: &str) -> Result<(), 
     ip(host, id, &["link", "delete", name])
 }
 
+/// Takes an interface of ours down or up.
+pub(super) fn set_link(host: &LocalHost, id: &str, name: &str, up: bool) -> Result<(), HostError> {
+    let place = Path::new("/sys/class/net").join(name);
+    let found = fs::read_to_string(place.join("address")).unwrap_or_default();
+    if found.trim() != mark(id, name) {
+        return Err(HostError::Refused {
+            what: format!("switch the interface {name}"),
+            why: "it is not there, or not ours".into(),
+        });
+    }
+    ip(
+        host,
+        id,
+        &["link", "set", name, if up { "up" } else { "down" }],
+    )
+}
+
+/// Throws away what is sent from a namespace to an address, or no more; fine when it is so already.
+pub(super) fn mute(
+    host: &LocalHost,
+    id: &str,
+    (namespace, address): (&str, &str),
+    on: bool,
+) -> Result<(), HostError> {
+    check_ours(id, namespace)?;
+    if on {
+        let route = ["-n", namespace, "route", "replace", "blackhole", address];
+        return ip(host, id, &route);
+    }
+    let route = ["-n", namespace, "route", "show", "type", "blackhole"];
+    let routes = host.helper_of(id, "ip", &route, LIMIT)?;
+    let is_it = |line: &str| line.split_whitespace().nth(1) == Some(address);
+    if !routes.lines().any(is_it) {
+        return Ok(());
+    }
+    let route = ["-n", namespace, "route", "delete", "blackhole", address];
+    ip(host, id, &route)
+}
+
 /// A hardware address that no device has (locally administered), the same for the same interface
 /// of the same journal: FNV-1a of both.
 fn mark(id: &str, name: &str) -> String {

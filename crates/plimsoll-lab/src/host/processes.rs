@@ -24,6 +24,9 @@ const KILL_WAIT: Duration = Duration::from_secs(5);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// Time between two looks at processes that were killed: the fault is there with the last of them.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// A process, so that its number being used again is noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,6 +138,48 @@ pub(crate) fn stop(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
         }
         clock.pause(LOOK);
     }
+}
+
+/// Ends every process with this mark at once and waits until they are gone.
+pub(crate) fn kill(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+    let began = clock.now();
+    let first = marked(mark);
+    if first.is_empty() {
+        return Err(nobody(mark));
+    }
+    let mut living = first.clone();
+    // Again and again: one that was just being started is seen at the next look.
+    while !living.is_empty() {
+        if clock.now().saturating_sub(began) > KILL_WAIT {
+            return Err(HostError::State(stuck(mark, &living)));
+        }
+        living.iter().for_each(|&pid| signal(pid, Signal::KILL));
+        clock.pause(MOMENT);
+        first.iter().for_each(|&pid| collect(pid));
+        living = marked(mark);
+    }
+    Ok(())
+}
+
+/// Stops every process with this mark where it is.
+pub(crate) fn pause(mark: &str) -> Result<(), HostError> {
+    let living = marked(mark);
+    living.iter().for_each(|&pid| signal(pid, Signal::STOP));
+    if living.is_empty() {
+        return Err(nobody(mark));
+    }
+    Ok(())
+}
+
+/// Lets every process with this mark go on; none is as good as all.
+pub(crate) fn resume(mark: &str) -> Result<(), HostError> {
+    let living = marked(mark);
+    living.iter().for_each(|&pid| signal(pid, Signal::CONT));
+    Ok(())
+}
+
+fn nobody(mark: &str) -> HostError {
+    HostError::State(format!("no process carries the mark {mark}"))
 }
 
 fn stuck(mark: &str, pids: &[u32]) -> String {

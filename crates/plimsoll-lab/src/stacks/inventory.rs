@@ -21,6 +21,8 @@ pub struct Machine {
     pub address: String,
     /// Directory on it below which everything is made.
     pub dir: String,
+    /// The command that switches its power, `on` or `off` added; empty when there is none.
+    pub power: Vec<String>,
 }
 
 /// The machines of a file.
@@ -155,6 +157,7 @@ fn unseen(machine: &Machine) -> Node {
         free_bytes: 0,
         direct_align_bytes: 0,
         first_port: 0,
+        power: machine.power.clone(),
     }
 }
 

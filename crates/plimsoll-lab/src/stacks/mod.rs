@@ -34,7 +34,7 @@ pub use client::ClientPlace;
 pub use inventory::{Inventory, Machine};
 pub use manage::{DownError, Status, Up, UpError, down, hold, status, up};
 pub use needs::Needs;
-pub use site::{Place, SiteError};
+pub use site::{Place, SiteError, link_of};
 pub use spec::{Choice, SpecError};
 
 use plimsoll_core::plan::{Made, Plan, Site};

@@ -67,6 +67,7 @@ pub(super) fn site(
         free_bytes: found.free_bytes,
         direct_align_bytes: found.direct_align_bytes,
         first_port,
+        power: Vec::new(),
     };
     Ok(match place {
         Place::Here => {
@@ -240,7 +241,7 @@ pub(super) fn add_namespace(plan: &mut Plan, node: &Node, namespace: &str, bridg
         Action::MakeNamespace(namespace.into()),
         Some(Action::RemoveNamespace(namespace.into())),
     );
-    let link = format!("{bridge}{}", node.name);
+    let link = link_name(bridge, node);
     plan.step(
         &format!("join node {} to the network", node.name),
         Action::JoinBridge {
@@ -257,6 +258,16 @@ pub(super) fn add_namespace(plan: &mut Plan, node: &Node, namespace: &str, bridg
 pub(super) fn bridge_name(client_address: &str) -> String {
     let number = client_address.split('.').nth(2).unwrap_or_default();
     format!("plimsoll{number}")
+}
+
+/// The interface at the bridge by which a node in a namespace is joined to the others.
+#[must_use]
+pub fn link_of(site: &Site, node: &Node) -> String {
+    link_name(&bridge_name(&site.client.address), node)
+}
+
+fn link_name(bridge: &str, node: &Node) -> String {
+    format!("{bridge}{}", node.name)
 }
 
 /// Why there are no nodes.

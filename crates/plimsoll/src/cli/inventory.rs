@@ -51,6 +51,8 @@ struct NodeEntry {
     address: String,
     #[serde(default = "default_dir")]
     dir: String,
+    #[serde(default)]
+    power: Vec<String>,
 }
 
 fn default_dir() -> String {
@@ -96,6 +98,7 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
             reach: reach(entry, config.as_deref()).map_err(of_node)?,
             address: entry.address.clone(),
             dir: checked_dir(&entry.dir).map_err(of_node)?,
+            power: entry.power.clone(),
         });
     }
     if let Some(address) = &file.address {

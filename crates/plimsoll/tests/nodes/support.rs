@@ -391,6 +391,7 @@ pub(crate) fn node(place: &Path, address: &str) -> Node {
         dir: place.join("node1").display().to_string(),
         free_bytes: 0,
         direct_align_bytes: 0,
+        power: Vec::new(),
         first_port: 24_260,
     }
 }

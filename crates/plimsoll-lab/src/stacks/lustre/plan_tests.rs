@@ -36,6 +36,7 @@ fn machines() -> Option<Place> {
         name: format!("n{number}"),
         reach: vec!["ssh".into(), format!("storage{number}")],
         address: format!("10.0.0.{number}"),
+        power: Vec::new(),
         dir: "/srv/bench".into(),
     };
     Some(Place::Inventory(Box::new(Inventory {
