@@ -17,6 +17,7 @@ pub mod nearest;
 pub mod num;
 pub mod offsets;
 pub mod op;
+pub mod outage;
 pub mod plan;
 pub mod profile;
 pub mod rng;
