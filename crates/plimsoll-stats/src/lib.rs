@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod events;
 pub mod paired;
 pub mod power;
 pub mod student;
