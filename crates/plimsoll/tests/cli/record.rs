@@ -421,15 +421,22 @@ fn the_device_of_a_run_is_recorded_and_held_against_what_was_asked() {
 fn totals(lab: &Lab, recording: &str, disk: &str) -> [f64; 4] {
     let output = lab.run(&["fit", recording, "--disk", disk, "--json"]);
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let profile = &told["profile"];
-    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
-    let seconds = number(&profile["intervals"]) * number(&profile["interval_s"]);
-    let of = |way: usize, what: &str| number(&profile["directions"][way][what]["time"]) * seconds;
+    let points = told["profile"]["points"]
+        .as_array()
+        .expect("figures over time");
+    let number = |value: &serde_json::Value| value.as_f64().unwrap_or(0.0);
+    // Each point has its own length: on a busy machine a sample comes late.
+    let sum = |what: &str| -> f64 {
+        let of = |point: &serde_json::Value| {
+            number(&point[what]) * (number(&point["to_s"]) - number(&point["from_s"]))
+        };
+        points.iter().map(of).sum()
+    };
     [
-        of(0, "ops_per_s"),
-        of(0, "bytes_per_s"),
-        of(1, "ops_per_s"),
-        of(1, "bytes_per_s"),
+        sum("reads_per_s"),
+        sum("read_bytes_per_s"),
+        sum("writes_per_s"),
+        sum("write_bytes_per_s"),
     ]
 }
 
@@ -490,8 +497,7 @@ fn a_recording_of_a_played_recording_tells_the_same() {
     // Nothing happens at first, so that the second recorder can begin while it is played.
     pause(3000);
     let sent = paced_load(device.path());
-    // Nor at last: what a stalling disk delays must still be sent before the play is over.
-    pause(3000);
+    pause(500);
     end_well(first);
     let fit = [
         "fit",
@@ -521,12 +527,13 @@ fn a_recording_of_a_played_recording_tells_the_same() {
     lab.wait_for_text("played", "prepared");
     let second = counting(&lab, "second", name);
     let output = played.wait_with_output().unwrap();
+    // A recorder that is ended takes no last sample: what came after the one before is not in it.
+    pause(500);
     end_well(second);
-    let said = text(&output.stdout);
     assert_ne!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let (once, again) = (totals(&lab, "first", name), totals(&lab, "second", name));
     for n in 0..4 {
-        let shown = format!("sent {sent:?}, recorded {once:?}, recorded again {again:?}, {said}");
+        let shown = format!("sent {sent:?}, recorded {once:?}, recorded again {again:?}");
         // The gate of rates; what looks at a device that is closed (udev) adds some reads.
         assert!((once[n] / sent[n] - 1.0).abs() < 0.01, "{shown}");
         assert!((again[n] / once[n] - 1.0).abs() < 0.01, "{shown}");
