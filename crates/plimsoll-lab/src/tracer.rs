@@ -70,8 +70,8 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Begins to trace `events` of the block layer on the devices with these numbers
-    /// (major << 20 | minor), in an instance that is there. Times are of the monotonic clock.
+    /// Begins to trace `events` of the block layer, in the order in which they happen to a request,
+    /// on the devices with these numbers (major << 20 | minor), in an instance that is there. Times are of the monotonic clock.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -103,7 +103,8 @@ impl Tracer {
         for event in events {
             set(&format!("events/block/{event}/filter"), &filter)?;
         }
-        for event in events {
+        // The last kind first: of what begins now, the end is seen, too.
+        for event in events.iter().rev() {
             set(&format!("events/block/{event}/enable"), "1")?;
         }
         Ok(Tracer {

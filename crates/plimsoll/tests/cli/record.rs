@@ -216,7 +216,7 @@ fn wait_for_tracer(recorder: u32, part: &Path) {
         let folder =
             tracer_of(recorder).map(|name| Path::new("/sys/kernel/tracing/instances").join(name));
         // The last event that is switched on.
-        let event = folder.map(|folder| folder.join("events/block/block_bio_complete/enable"));
+        let event = folder.map(|folder| folder.join("events/block/block_bio_queue/enable"));
         let enabled = event.and_then(|path| std::fs::read_to_string(path).ok());
         if part.exists() && enabled.is_some_and(|text| text.starts_with('1')) {
             return;
