@@ -20,6 +20,7 @@ pub mod op;
 pub mod outage;
 pub mod plan;
 pub mod profile;
+pub mod recording;
 pub mod rng;
 pub mod settings;
 pub mod target;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::Metric;
 use crate::event::{Entry, Generator, Interval, OpStats, PhaseResult, TrialId, TrialResult};
 use crate::num::ratio;
+use crate::recording::{RecordHead, RecordTask, Recorded, Tally};
 use crate::rng::Seed;
 use crate::target::MachineFacts;
 use crate::units::Nanos;
@@ -64,6 +65,8 @@ pub enum Task {
     },
     /// Play one trial.
     Play(Box<PlayTask>),
+    /// Record what disks do.
+    Record(RecordTask),
 }
 
 /// One trial, for one node.
@@ -91,7 +94,7 @@ pub struct PlayTask {
 }
 
 /// What a node tells of its task, in order. The task is over with [`Told::Played`],
-/// [`Told::Proved`] or [`Told::Failed`].
+/// [`Told::Proved`], [`Told::Ended`] or [`Told::Failed`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Told {
@@ -108,6 +111,12 @@ pub enum Told {
     Played(Box<Played>),
     /// What is wrong with the place, if anything is.
     Proved(Option<String>),
+    /// A recording begins.
+    Recording(Box<RecordHead>),
+    /// What was recorded, and what the recording has come to.
+    Recorded(Box<Recorded>, Box<Tally>),
+    /// The recording is over.
+    Ended(Box<Tally>),
     /// It could not be done, and why.
     Failed(String),
 }
@@ -116,7 +125,10 @@ impl Told {
     /// Whether nothing more comes of the task.
     #[must_use]
     pub fn is_last(&self) -> bool {
-        matches!(self, Told::Played(_) | Told::Proved(_) | Told::Failed(_))
+        matches!(
+            self,
+            Told::Played(_) | Told::Proved(_) | Told::Ended(_) | Told::Failed(_)
+        )
     }
 }
 

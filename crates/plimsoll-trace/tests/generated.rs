@@ -16,9 +16,10 @@ use std::ops::Range;
 
 use plimsoll_core::model::{Bursts, Cell, Direction, Facts, Fidelity, Load, Model};
 use plimsoll_core::num::{round_u64, to_usize};
+use plimsoll_core::recording::DiskCounters;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_trace::pcp::{Archive, DiskCounters, Heading, Writer};
+use plimsoll_trace::pcp::{Archive, Heading, Writer};
 use plimsoll_trace::{Counters, FitOptions, fit};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;

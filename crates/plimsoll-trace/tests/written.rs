@@ -12,7 +12,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use plimsoll_trace::pcp::{Archive, Discards, DiskCounters, Flushes, Heading, Writer};
+use plimsoll_core::recording::{Discards, DiskCounters, Flushes};
+use plimsoll_trace::pcp::{Archive, Heading, Writer};
 use plimsoll_trace::{Counters, DiskMetric, Verdict};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;

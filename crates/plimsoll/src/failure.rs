@@ -21,7 +21,7 @@ pub(crate) enum Code {
     NotCleaned = 13,
     /// A model, or the load that was submitted, missed its gate.
     Gate = 14,
-    /// A machine that load came from was lost.
+    /// A machine that load came from, or that was recorded, was lost.
     LostNode = 15,
     /// The user stopped it.
     Interrupted = 130,
@@ -39,7 +39,8 @@ Exit codes:
        bad blocks
   13   something plimsoll made could not be removed; run `plimsoll raze`
   14   a model, or the load that was submitted, missed a stated gate
-  15   a node that load came from was lost; the run is kept, marked and incomplete
+  15   a node that load came from, or that was recorded, was lost; what there was of it is kept
+       and marked
   130  stopped by the user; the results so far are kept";
 
 /// Why a command ended without doing its work.

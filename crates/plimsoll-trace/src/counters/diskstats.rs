@@ -6,12 +6,12 @@
 //! the disk; milliseconds are counted in 32 bits and wrap. The time stands on a line of its own
 //! before the disks, as `date` prints it in any form, or in front of every line.
 
+use plimsoll_core::recording::{Discards, DiskCounters, Flushes, Found as Counted};
 use plimsoll_core::units::Nanos;
 
 use super::{Event, Format, Found, Give, Told, What};
 use crate::error::TraceError;
 use crate::input::Input;
-use crate::pcp::{Discards, DiskCounters, Flushes};
 use crate::recording::Scope;
 use crate::requests::text::{lines, whole, words};
 use crate::series::DiskMetric;
@@ -48,7 +48,7 @@ const FIGURES: [(usize, DiskMetric, f64); 12] = [
 /// What one reading of `/proc/diskstats` says of every device, in the kernel's order; `None` for a
 /// text in which a line is none of a device.
 #[must_use]
-pub fn devices_counted(text: &[u8]) -> Option<Vec<(String, DiskCounters)>> {
+pub fn devices_counted(text: &[u8]) -> Option<Vec<Counted>> {
     let found = lines(text).filter(|line| !line.trim_ascii().is_empty());
     found
         .map(|line| {

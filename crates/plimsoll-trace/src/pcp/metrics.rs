@@ -4,58 +4,7 @@
 //! As the linux agent of PCP 6 describes them in archives (looked up with pmdumplog(1)), so that
 //! PCP's tools treat ours and a logger's alike.
 
-/// Figures of one disk since it appeared, as a Linux host counts them (`/proc/diskstats`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DiskCounters {
-    /// Reads that ended.
-    pub reads: u64,
-    /// Reads that were merged into others before they were issued.
-    pub read_merges: u64,
-    /// Read, in sectors of 512 bytes.
-    pub read_sectors: u64,
-    /// Times of all reads together, milliseconds.
-    pub read_ms: u64,
-    /// Writes that ended.
-    pub writes: u64,
-    /// Writes that were merged into others before they were issued.
-    pub write_merges: u64,
-    /// Written, in sectors of 512 bytes.
-    pub write_sectors: u64,
-    /// Times of all writes together, milliseconds.
-    pub write_ms: u64,
-    /// Requests in flight at this instant.
-    pub in_flight: u64,
-    /// Time with something in flight, milliseconds.
-    pub active_ms: u64,
-    /// Requests in flight times time, milliseconds.
-    pub queue_ms: u64,
-    /// Discards; `None` where the kernel (before 4.18) does not count them.
-    pub discards: Option<Discards>,
-    /// Flushes; `None` where the kernel (before 5.5) does not count them.
-    pub flushes: Option<Flushes>,
-}
-
-/// Discards of a disk since it appeared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Discards {
-    /// Discards that ended.
-    pub discards: u64,
-    /// Discards that were merged into others.
-    pub merges: u64,
-    /// Discarded, in sectors of 512 bytes.
-    pub sectors: u64,
-    /// Times of all discards together, milliseconds.
-    pub ms: u64,
-}
-
-/// Flushes of a disk since it appeared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Flushes {
-    /// Flushes that ended.
-    pub flushes: u64,
-    /// Times of all flushes together, milliseconds.
-    pub ms: u64,
-}
+use plimsoll_core::recording::DiskCounters;
 
 /// The domain that the linux agent's metrics and instances are of, as the upper bits of a number.
 const AGENT: u32 = 60 << 22;

@@ -26,7 +26,6 @@ mod write;
 
 pub use folio::archives_of_folio;
 pub use label::{Label, Version};
-pub use metrics::{Discards, DiskCounters, Flushes};
 pub use write::{Heading, Writer};
 
 use std::collections::BTreeSet;

@@ -13,8 +13,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::recording::DiskCounters;
+
 use super::label::{LABEL_BYTES_MAX, VOLUME_META};
-use super::metrics::{DISKS, DiskCounters, METRICS, Metric, Width};
+use super::metrics::{DISKS, METRICS, Metric, Width};
 use crate::error::TraceError;
 
 /// Volume number in the label of an index.

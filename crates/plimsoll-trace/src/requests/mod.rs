@@ -32,9 +32,8 @@ mod vscsi;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_core::op::Kind;
+pub use plimsoll_core::recording::Request;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use crate::error::TraceError;
 use crate::input::Input;
@@ -44,36 +43,6 @@ pub use clipped::{Clip, Clipped};
 use rows::Row;
 pub use sorted::Sorted;
 pub use spool::Spool;
-
-/// One recorded request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// When it started, from the recording's origin.
-    pub at: Nanos,
-    /// From its start to its end, where the source tells.
-    pub took: Option<Nanos>,
-    /// Read, write, discard or flush (`Kind::Fsync`).
-    pub kind: Kind,
-    /// On which device: a place in [`Requests::targets`].
-    pub target: u16,
-    /// How many bytes; 0 for a flush.
-    pub bytes: u32,
-    /// The first byte on the device.
-    pub offset: u64,
-}
-
-impl Request {
-    /// The request as a play asks for it.
-    #[must_use]
-    pub fn traced(&self) -> Traced {
-        Traced {
-            at: self.at,
-            kind: self.kind,
-            offset: self.offset,
-            bytes: self.bytes,
-        }
-    }
-}
 
 /// Most devices of one recording.
 const TARGETS_MAX: usize = u16::MAX as usize;

@@ -23,7 +23,7 @@ pub(crate) use arms::{Arms, problems, run_header};
 pub(crate) use corners::{Corners, with_corners};
 
 use crate::failure::{Code, Failure, failed};
-use crate::recorder::{Sampling, sample};
+use crate::recorder::sample;
 use plimsoll_archive::{ArchiveError, Writer};
 use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{
@@ -185,14 +185,8 @@ fn recorded<T>(
         return work(listener);
     };
     let ended = AtomicBool::new(false);
-    let sampling = Sampling {
-        base,
-        interval: Nanos::SECOND,
-        length: None,
-        disks,
-    };
     let (done, sampled) = std::thread::scope(|scope| {
-        let sampler = scope.spawn(|| sample(sampling, &SystemClock::new(), &ended));
+        let sampler = scope.spawn(|| sample(base, disks, &SystemClock::new(), &ended));
         let done = work(listener);
         ended.store(true, Ordering::Relaxed);
         (done, sampler.join())

@@ -5,6 +5,7 @@ use super::proof::write_verify;
 use super::trial::Part;
 use super::{Settings, words};
 use crate::failure::{Code, Failure};
+use crate::recorder::record_for;
 use plimsoll_core::comparison::Policy;
 use plimsoll_core::load::{LoadPlace, PlayTask, Played, Task, Told};
 use plimsoll_core::units::Nanos;
@@ -12,14 +13,18 @@ use plimsoll_engine::sys::clock::monotonic;
 use plimsoll_engine::{Address, DataCheck, EngineChoice, Place, SimDevice};
 use plimsoll_lab::facts;
 use plimsoll_lab::host::agent::{Player, Turn};
+use plimsoll_lab::journal::StateDir;
 use std::path::Path;
 
 /// The furthest start that is waited for: who measures clocks and starts is done in seconds.
 const START_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
 
-/// Carries tasks out with the engine.
+/// Carries tasks out with the engine, and records.
 #[derive(Debug)]
-pub(crate) struct EnginePlayer;
+pub(crate) struct EnginePlayer {
+    /// Where the journal of a recording stands.
+    pub(crate) state: StateDir,
+}
 
 impl Player for EnginePlayer {
     fn now(&self) -> Nanos {
@@ -30,6 +35,7 @@ impl Player for EnginePlayer {
         let told = match task {
             Task::Prove { name, place, seed } => prove(name, place, *seed, turn),
             Task::Play(task) => play(task, turn),
+            Task::Record(task) => record_for(task, &self.state, turn, START_MAX),
         };
         told.map_err(|failure| failure.message)
     }

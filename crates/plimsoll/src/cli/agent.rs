@@ -33,9 +33,12 @@ pub(super) fn main(args: &Args) -> Outcome {
     // A step under way is finished; a connection that ends also ends the wait for the next one.
     let stop = super::stop_flag()?;
     let state = StateDir::new(&args.dir);
+    let player = EnginePlayer {
+        state: state.clone(),
+    };
     serve(
         &mut super::host(),
-        &EnginePlayer,
+        &player,
         &state,
         &program.build,
         (input, output),

@@ -180,7 +180,7 @@ fn state_dir() -> Result<StateDir, Failure> {
 }
 
 /// This machine, with the user's search path.
-fn host() -> LocalHost {
+pub(crate) fn host() -> LocalHost {
     let path = std::env::var_os("PATH").unwrap_or_default();
     LocalHost::new(SearchPath::new(&path))
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the device below an arm did in a trial, held against what was asked in the same seconds.
 
-use super::counters::{Found, counted};
+use super::counters::counted;
 use plimsoll_core::event::{DeviceUse, Interval, Transfers};
+use plimsoll_core::recording::{DiskCounters, Found};
 use plimsoll_core::units::Nanos;
-use plimsoll_trace::pcp::DiskCounters;
 
 /// Sectors of the kernel's counters, whatever the device has.
 const SECTOR_BYTES: u64 = 512;

@@ -3,7 +3,8 @@
 //! corners.
 
 use crate::support::{Lab, text};
-use plimsoll_trace::pcp::{DiskCounters, Heading, Writer};
+use plimsoll_core::recording::DiskCounters;
+use plimsoll_trace::pcp::{Heading, Writer};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 

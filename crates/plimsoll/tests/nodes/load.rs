@@ -19,10 +19,10 @@ use std::process::{Child, Command, Output, Stdio};
 const AHEAD_S: u64 = 5_000;
 
 /// Two nodes that are reached by commands of this machine, and what a controller keeps.
-struct Pair(tempfile::TempDir);
+pub(crate) struct Pair(tempfile::TempDir);
 
 impl Pair {
-    fn new() -> Pair {
+    pub(crate) fn new() -> Pair {
         let pair = Pair(tempfile::tempdir().unwrap());
         fs::create_dir(pair.path("data")).unwrap();
         let ahead = AHEAD_S.to_string();
@@ -34,7 +34,7 @@ impl Pair {
         pair
     }
 
-    fn write_inventory(&self, commands: &[Vec<String>]) {
+    pub(crate) fn write_inventory(&self, commands: &[Vec<String>]) {
         let node = |(n, words): (u32, &Vec<String>)| {
             let dir = self.path(&format!("node{n}"));
             format!(
@@ -47,11 +47,11 @@ impl Pair {
         fs::write(self.path("lab.toml"), text).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(args).current_dir(self.0.path());
         command.env("PLIMSOLL_STATE", self.path("state"));
@@ -59,7 +59,7 @@ impl Pair {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
@@ -93,7 +93,7 @@ impl Pair {
     }
 
     /// Agents of a node that are at work.
-    fn agents(&self, node: &str) -> Vec<u32> {
+    pub(crate) fn agents(&self, node: &str) -> Vec<u32> {
         let copy = self.path(node).join("plimsoll-agent");
         let is_agent = |pid: &u32| {
             let told = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -104,7 +104,7 @@ impl Pair {
         pids.filter(is_agent).collect()
     }
 
-    fn check_nothing_left(&self) {
+    pub(crate) fn check_nothing_left(&self) {
         until("end of the agents", || {
             !self.path("node1").exists() && !self.path("node2").exists()
         });
@@ -115,7 +115,7 @@ impl Pair {
     }
 }
 
-fn signal(pid: u32, signal: &str) {
+pub(crate) fn signal(pid: u32, signal: &str) {
     let args = [signal, &pid.to_string()];
     Command::new("kill").args(args).status().unwrap();
 }

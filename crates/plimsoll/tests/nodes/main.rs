@@ -10,6 +10,7 @@
 )]
 
 mod load;
+mod record;
 mod spread;
 mod support;
 

@@ -15,7 +15,7 @@ use crate::host::Usage;
 
 /// Version of the messages. The greeting itself must stay as it is for ever: it is how two
 /// versions find out that they are two.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 /// A text that is shown to nobody.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

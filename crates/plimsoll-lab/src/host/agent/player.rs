@@ -6,7 +6,7 @@
 use plimsoll_core::load::{Task, Told};
 use plimsoll_core::units::Nanos;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
@@ -40,14 +40,23 @@ pub struct Turn<'a> {
     /// Set when the task is to end; what was measured so far is its result.
     pub stop: &'a AtomicBool,
     told: Sender<Told>,
+    /// What was told and is not yet sent.
+    waiting: &'a AtomicUsize,
     start: Receiver<Nanos>,
 }
 
 impl Turn<'_> {
     /// Tells something.
     pub fn tell(&self, told: Told) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         // Nobody hears it when the connection is gone; then the task is being stopped.
         let _ = self.told.send(told);
+    }
+
+    /// How much was told that is not yet sent: a connection may be slower than what is told.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Waits for the instant at which to start; `None` when it is to stop instead.
@@ -72,23 +81,29 @@ pub(super) fn attend(
     task: &Task,
     stop: &AtomicBool,
 ) -> Result<(), Broken> {
-    let halt = AtomicBool::new(false);
+    let (halt, waiting) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (tell, told) = mpsc::channel();
     let (go, start) = mpsc::channel();
     std::thread::scope(|scope| {
         // However this side ends, the task must.
         let _halted = SetOnDrop(&halt);
-        let halt = &halt;
+        let (halt, waiting) = (&halt, &waiting);
         scope.spawn(move || {
             let turn = Turn {
                 stop: halt,
                 told: tell,
+                waiting,
                 start,
             };
             let last = player.play(task, &turn).unwrap_or_else(Told::Failed);
             turn.tell(last);
         });
-        let desk = Desk { player, halt, go };
+        let desk = Desk {
+            player,
+            halt,
+            waiting,
+            go,
+        };
         desk.attend(channel, &told, stop)
     })
 }
@@ -106,6 +121,7 @@ impl Drop for SetOnDrop<'_> {
 struct Desk<'a> {
     player: &'a dyn Player,
     halt: &'a AtomicBool,
+    waiting: &'a AtomicUsize,
     go: Sender<Nanos>,
 }
 
@@ -120,7 +136,10 @@ impl Desk<'_> {
         let mut said_at = clock.now();
         loop {
             let told = match told.try_recv() {
-                Ok(told) => Some(told),
+                Ok(told) => {
+                    self.waiting.fetch_sub(1, Ordering::Relaxed);
+                    Some(told)
+                }
                 Err(TryRecvError::Disconnected) => {
                     Some(Told::Failed("what played it fell over".into()))
                 }

@@ -3,7 +3,7 @@
 
 use super::Account;
 use crate::failure::{Code, Failure};
-use plimsoll_core::event::{Generator, Interval, OpStats};
+use plimsoll_core::event::{Generator, OpStats};
 use plimsoll_core::load::{ClockOffset, Lost, NodeResult, Played, Task, Told, difference};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
@@ -92,8 +92,8 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// Hears what it tells within a moment; gives the second that has passed, if it is that.
-    pub(super) fn listen(&mut self) -> Option<Interval> {
+    /// Hears what it tells within a moment; gives what happens between the start and the end.
+    pub(super) fn listen(&mut self) -> Option<Told> {
         let told = self.agent.told(LISTEN);
         let told = self.keep(told)?;
         let now = monotonic();
@@ -116,12 +116,13 @@ impl<'a> Hand<'a> {
             Told::Second(interval) => {
                 self.stats.merge(&interval.stats);
                 self.covered = self.covered.max(interval.start + interval.length);
-                Some(interval)
+                Some(Told::Second(interval))
             }
-            last => {
-                self.state = State::Told(last);
+            told if told.is_last() => {
+                self.state = State::Told(told);
                 None
             }
+            told => Some(told),
         }
     }
 
@@ -157,7 +158,7 @@ impl<'a> Hand<'a> {
     pub(super) fn failure(&self) -> Option<Failure> {
         match &self.state {
             State::Told(Told::Failed(why)) => {
-                let text = format!("play on node {}: {why}", self.name);
+                let text = format!("work on node {}: {why}", self.name);
                 Some(Failure::new(Code::Failed, text))
             }
             State::Lost(_, why) => {

@@ -6,6 +6,7 @@
 //! that is lost in the measured part is kept out of what follows; the others play to the end.
 
 mod hand;
+mod recording;
 mod seconds;
 
 use super::arms::stopped;
@@ -279,8 +280,8 @@ fn measure(
         }
         for (n, hand) in hands.iter_mut().enumerate() {
             match hand.is_playing().then(|| hand.listen()) {
-                Some(Some(interval)) => seconds.add(n, &interval),
-                Some(None) => {}
+                Some(Some(Told::Second(interval))) => seconds.add(n, &interval),
+                Some(_) => {}
                 // Nobody waits for one that was lost or is done.
                 None => seconds.end(n),
             }

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recordings of disks: what is counted of one, and what a machine that records is asked and tells.
+
+use serde::{Deserialize, Serialize};
+
+use crate::op::Kind;
+use crate::units::Nanos;
+use crate::workload::blocks::Traced;
+
+/// Figures of one disk since it appeared, as a Linux host counts them (`/proc/diskstats`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskCounters {
+    /// Reads that ended.
+    pub reads: u64,
+    /// Reads that were merged into others before they were issued.
+    pub read_merges: u64,
+    /// Read, in sectors of 512 bytes.
+    pub read_sectors: u64,
+    /// Times of all reads together, milliseconds.
+    pub read_ms: u64,
+    /// Writes that ended.
+    pub writes: u64,
+    /// Writes that were merged into others before they were issued.
+    pub write_merges: u64,
+    /// Written, in sectors of 512 bytes.
+    pub write_sectors: u64,
+    /// Times of all writes together, milliseconds.
+    pub write_ms: u64,
+    /// Requests in flight at this instant.
+    pub in_flight: u64,
+    /// Time with something in flight, milliseconds.
+    pub active_ms: u64,
+    /// Requests in flight times time, milliseconds.
+    pub queue_ms: u64,
+    /// Discards; `None` where the kernel (before 4.18) does not count them.
+    pub discards: Option<Discards>,
+    /// Flushes; `None` where the kernel (before 5.5) does not count them.
+    pub flushes: Option<Flushes>,
+}
+
+/// Discards of a disk since it appeared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Discards {
+    /// Discards that ended.
+    pub discards: u64,
+    /// Discards that were merged into others.
+    pub merges: u64,
+    /// Discarded, in sectors of 512 bytes.
+    pub sectors: u64,
+    /// Times of all discards together, milliseconds.
+    pub ms: u64,
+}
+
+/// Flushes of a disk since it appeared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flushes {
+    /// Flushes that ended.
+    pub flushes: u64,
+    /// Times of all flushes together, milliseconds.
+    pub ms: u64,
+}
+
+/// A disk by the kernel's name, and what it had counted at a look.
+pub type Found = (String, DiskCounters);
+
+/// What a machine is to record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordTask {
+    /// The disks as the user named them; none: all whole disks.
+    pub disks: Vec<String>,
+    /// How long, at most.
+    pub length: Option<Nanos>,
+    /// Their counters at this interval, or else every request.
+    pub interval: Option<Nanos>,
+}
+
+/// What is known of a recording when it begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordHead {
+    /// Name of the machine that is recorded.
+    pub host: String,
+    /// Its time zone as POSIX writes it, such as `AEST-10`.
+    pub zone: String,
+    /// The zone's name, such as `Australia/Melbourne`; may be empty.
+    pub zone_name: String,
+    /// The kernel's names of the disks that were named, in their order.
+    pub disks: Vec<String>,
+    /// The instant from which times count, nanoseconds since 1970 on its clock.
+    pub origin_unix_ns: u64,
+}
+
+/// What was recorded since the last time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Recorded {
+    /// What the disks had counted at an instant, nanoseconds since 1970.
+    Counters(u64, Vec<Found>),
+    /// Requests that are known by now.
+    Requests(Vec<Request>),
+}
+
+/// One recorded request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Row", into = "Row")]
+pub struct Request {
+    /// When it started, from the recording's origin.
+    pub at: Nanos,
+    /// From its start to its end, where the source tells.
+    pub took: Option<Nanos>,
+    /// Read, write, discard or flush (`Kind::Fsync`).
+    pub kind: Kind,
+    /// On which device: a place in a list of devices.
+    pub target: u16,
+    /// How many bytes; 0 for a flush.
+    pub bytes: u32,
+    /// The first byte on the device.
+    pub offset: u64,
+}
+
+impl Request {
+    /// The request as a play asks for it.
+    #[must_use]
+    pub fn traced(&self) -> Traced {
+        Traced {
+            at: self.at,
+            kind: self.kind,
+            offset: self.offset,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// A request as it is told: start, time taken, kind, place of the device, bytes, first byte. There
+/// may be many, so a row has no names.
+type Row = (Nanos, Option<Nanos>, Kind, u16, u32, u64);
+
+impl From<Row> for Request {
+    fn from((at, took, kind, target, bytes, offset): Row) -> Request {
+        Request {
+            at,
+            took,
+            kind,
+            target,
+            bytes,
+            offset,
+        }
+    }
+}
+
+impl From<Request> for Row {
+    fn from(request: Request) -> Row {
+        let Request {
+            at,
+            took,
+            kind,
+            target,
+            bytes,
+            offset,
+        } = request;
+        (at, took, kind, target, bytes, offset)
+    }
+}
+
+/// What recording has come to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// Samples that were taken.
+    pub samples: u64,
+    /// Looks that were not taken, because an earlier one was late, the time of day went back, or
+    /// too much waited to be told.
+    pub missed: u64,
+    /// The largest delay of a look.
+    pub late_max: Nanos,
+    /// Requests that were recorded.
+    pub requests: u64,
+    /// Bytes they asked for.
+    pub bytes: u64,
+    /// Events that found no room in the kernel's buffers.
+    pub lost: u64,
+    /// What was odd about the requests, as sentences.
+    pub odd: Vec<String>,
+    /// From the beginning on.
+    pub length: Nanos,
+    /// Processor time it took, without what the kernel spends in the way of each request.
+    pub cpu: Nanos,
+}
+
+impl Tally {
+    /// Share of one processor that it used.
+    #[must_use]
+    pub fn cpu_share(&self) -> f64 {
+        self.cpu.as_secs_f64() / self.length.as_secs_f64().max(1e-9)
+    }
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll record`: record what disks do, here or on nodes.
+
+mod on_nodes;
+mod screen;
+mod table;
+
+use crate::failure::{Code, Failure, Outcome};
+use crate::recorder::{self, INTERVAL_MIN, Output, Taker};
+use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_lab::host::SystemClock;
+use screen::Screen;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Record what the disks of this machine, or of nodes, do, to be looked at or fitted.
+///
+/// Samples what the kernel counts of every disk into a PCP archive, which `plimsoll fit` and PCP's
+/// own tools (pmlogsummary, pmrep, pmchart) read; needs no root. With --requests every request of
+/// some disks is recorded into a Parquet file, as root. Ends with --for, Ctrl-C or SIGTERM; killed,
+/// it leaves what it had.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll record -o nas --for 1h
+  plimsoll record --disk sda --disk sdb --interval 100ms
+  plimsoll fit nas --disk sda -o nas.toml
+  plimsoll record --requests --disk sda -o sda.parquet --for 10m
+  plimsoll record --finish sda.parquet.part
+  plimsoll record --host n1,n2 --on lab.toml -o lab --for 10m")]
+pub(super) struct Args {
+    /// Base name of the archive to make (default: ./recording-<time>), or with --requests the file
+    /// (default: ./recording-<time>.parquet). Never overwritten.
+    #[arg(short, long, value_name = "BASE")]
+    output: Option<PathBuf>,
+    /// Time between two samples, at least 100ms.
+    #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME",
+        conflicts_with_all = ["requests", "finish"])]
+    interval: Nanos,
+    /// How long (default: until it is stopped).
+    #[arg(long = "for", id = "length", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Option<Nanos>,
+    /// Record this disk, or these: sda, /dev/sda, or a link to it; also a volume, array or loop
+    /// device, and of counters a partition (default: all whole disks; with --requests one must be
+    /// named).
+    #[arg(long = "disk", value_name = "DISK")]
+    disks: Vec<String>,
+    /// Record on this node of the file given with --on instead of this machine, or on these, all
+    /// from one instant on; what they record comes here meanwhile. Of several, each has a recording
+    /// of its own: BASE-NODE.
+    #[arg(long = "host", value_name = "NODE,...", value_delimiter = ',')]
+    hosts: Vec<String>,
+    /// Inventory file that names the nodes (docs/stacks/inventory.md).
+    #[arg(long, value_name = "FILE", requires = "hosts")]
+    on: Option<PathBuf>,
+    /// Record every request by the kernel's tracer. Needs root.
+    #[arg(long, requires = "disks")]
+    requests: bool,
+    /// Make the file of requests out of what a recorder that was killed has left (FILE.part).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "disks", "length", "hosts"])]
+    finish: Option<PathBuf>,
+    /// Print what was recorded as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Ending of a file of requests while it grows.
+const PART: &str = ".part";
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let done = match &args.finish {
+        Some(part) => finish(args, part),
+        None => args.check().and_then(|()| match args.hosts.is_empty() {
+            true => here(args),
+            false => on_nodes::record(args),
+        }),
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+impl Args {
+    fn check(&self) -> Result<(), Failure> {
+        if self.requests {
+            return table::check();
+        }
+        if self.interval < INTERVAL_MIN {
+            return Err(Failure::usage(format!(
+                "sample every {}: the shortest interval is {}",
+                units::duration(self.interval),
+                units::duration(INTERVAL_MIN)
+            )));
+        }
+        Ok(())
+    }
+
+    fn task(&self) -> RecordTask {
+        RecordTask {
+            disks: self.disks.clone(),
+            length: self.length,
+            interval: (!self.requests).then_some(self.interval),
+        }
+    }
+
+    /// The file that was asked for, or one named by the time.
+    fn output(&self) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| {
+            let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+            let ending = if self.requests { ".parquet" } else { "" };
+            PathBuf::from(format!("recording-{now}{ending}"))
+        })
+    }
+
+    /// What is recorded on a node, or here, in words.
+    fn what(&self, node: Option<&str>) -> String {
+        let disks = match &*self.disks {
+            [] => "all disks".into(),
+            disks => disks.join(", "),
+        };
+        let of = node.map(|node| format!(" of {node}")).unwrap_or_default();
+        match self.requests {
+            true => format!("the requests of {disks}{of}"),
+            false => format!("{disks}{of} every {}", units::duration(self.interval)),
+        }
+    }
+}
+
+/// Where a recording goes, and from where.
+struct Place {
+    /// The node; none: this machine.
+    node: Option<String>,
+    /// Base name of the archive, or the table of requests.
+    file: PathBuf,
+}
+
+impl Place {
+    /// Refuses to write over what is there.
+    fn check(&self, args: &Args) -> Result<(), Failure> {
+        if !args.requests {
+            return recorder::check_free(&self.file);
+        }
+        check_absent(&self.file)?;
+        check_absent(&with_part(&self.file))
+    }
+
+    fn output(&self, args: &Args) -> Output {
+        match args.requests {
+            true => Output::spool(with_part(&self.file)),
+            false => Output::archive(self.file.clone()),
+        }
+    }
+
+    /// Ends the file, and says what came of it; for machines as this value.
+    fn end(
+        &self,
+        args: &Args,
+        output: Output,
+        tally: &Tally,
+    ) -> Result<serde_json::Value, Failure> {
+        let files = output.files();
+        output.finish()?;
+        if !args.requests {
+            return Ok(self.show_samples(args, &files, tally));
+        }
+        let spool = with_part(&self.file);
+        table::write(&spool, &self.file).map_err(|failure| {
+            let part = spool.display();
+            failure.hint(format!(
+                "what was recorded is kept: plimsoll record --finish {part}"
+            ))
+        })?;
+        Ok(self.show_requests(args, tally))
+    }
+
+    fn show_samples(&self, args: &Args, files: &[PathBuf], tally: &Tally) -> serde_json::Value {
+        let bytes: u64 = files
+            .iter()
+            .filter_map(|path| path.metadata().ok())
+            .map(|data| data.len())
+            .sum();
+        if !args.json {
+            let names: Vec<String> = files
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            super::print(&format!(
+                "{}{} samples in {}, {} missed, the latest {} after its time; {:.3} % of one \
+                 processor\n{} ({})",
+                self.who(),
+                tally.samples,
+                units::clock_duration(tally.length),
+                tally.missed,
+                units::duration(tally.late_max),
+                100.0 * tally.cpu_share(),
+                names.join(" "),
+                units::size(bytes as f64)
+            ));
+        }
+        serde_json::json!({
+            "node": self.node, "recording": self.file, "files": files, "bytes": bytes,
+            "samples": tally.samples, "missed": tally.missed, "length_ns": tally.length,
+            "late_max_ns": tally.late_max, "cpu_ns": tally.cpu, "cpu_share": tally.cpu_share() })
+    }
+
+    fn show_requests(&self, args: &Args, tally: &Tally) -> serde_json::Value {
+        let bytes = self.file.metadata().map_or(0, |data| data.len());
+        if !args.json {
+            for odd in &tally.odd {
+                super::say(&format!("note: {}{odd}", self.who()));
+            }
+            super::print(&format!(
+                "{}{} requests for {} in {}, {} events lost; {:.3} % of one processor\n{} ({})",
+                self.who(),
+                tally.requests,
+                units::size(tally.bytes as f64),
+                units::clock_duration(tally.length),
+                tally.lost,
+                100.0 * tally.cpu_share(),
+                self.file.display(),
+                units::size(bytes as f64)
+            ));
+        }
+        serde_json::json!({
+            "node": self.node, "recording": self.file, "bytes": bytes,
+            "requests": tally.requests, "requested_bytes": tally.bytes,
+            "lost_events": tally.lost, "length_ns": tally.length, "cpu_ns": tally.cpu,
+            "cpu_share": tally.cpu_share(), "remarks": tally.odd })
+    }
+
+    /// The node before what is said of it.
+    fn who(&self) -> String {
+        let node = self.node.as_ref();
+        node.map(|node| format!("{node}: ")).unwrap_or_default()
+    }
+}
+
+/// A file that grows, and is shown.
+struct Shown {
+    output: Output,
+    screen: Screen,
+}
+
+impl Taker for Shown {
+    fn begin(&mut self, head: RecordHead) -> Result<(), Failure> {
+        self.output.begin(head)
+    }
+
+    fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure> {
+        self.screen.tell(0, &recorded, tally);
+        self.output.take(recorded, tally)
+    }
+}
+
+/// Records on this machine.
+fn here(args: &Args) -> Result<(), Failure> {
+    let place = Place {
+        node: None,
+        file: args.output(),
+    };
+    place.check(args)?;
+    let stop = super::stop_flag()?;
+    let mut shown = Shown {
+        output: place.output(args),
+        screen: Screen::new(args.json, 1),
+    };
+    shown.screen.begin(&args.what(None), &place.file);
+    let clock = SystemClock::new();
+    let ran = recorder::record(&args.task(), super::state_dir, (&clock, &stop), &mut shown);
+    shown.screen.end();
+    let tally = match ran {
+        Ok(tally) if shown.output.has_begun() => tally,
+        Ok(_) => {
+            return Err(Failure::new(
+                Code::Interrupted,
+                "record: it was stopped before it began",
+            ));
+        }
+        // What was recorded before a failure is kept, and whole.
+        Err(failure) => return shown.output.finish().and(Err(failure)),
+    };
+    let told = place.end(args, shown.output, &tally)?;
+    if args.json {
+        super::print_json(&told);
+    }
+    Ok(())
+}
+
+/// Makes a table of what a killed recorder left.
+fn finish(args: &Args, part: &Path) -> Result<(), Failure> {
+    table::check()?;
+    let name = part.display().to_string();
+    let whole = name.strip_suffix(PART).map(PathBuf::from);
+    let file = args.output.clone().or(whole).ok_or_else(|| {
+        Failure::usage(format!("finish {name}: it does not end in {PART}"))
+            .hint("give the file to make with -o")
+    })?;
+    check_absent(&file)?;
+    let count = table::write(part, &file)?;
+    if args.json {
+        super::print_json(&serde_json::json!({ "recording": file, "requests": count }));
+    } else {
+        super::print(&format!("{count} requests in {}", file.display()));
+    }
+    Ok(())
+}
+
+fn with_part(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(PART);
+    PathBuf::from(name)
+}
+
+fn check_absent(path: &Path) -> Result<(), Failure> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let hint = match path.display().to_string().ends_with(PART) {
+        true => format!(
+            "an earlier recorder left it: plimsoll record --finish {}",
+            path.display()
+        ),
+        false => "a recording is never overwritten; choose another name with -o".into(),
+    };
+    Err(Failure::usage(format!("record into {}: it exists", path.display())).hint(hint))
+}

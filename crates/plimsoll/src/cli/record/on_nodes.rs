@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recordings on nodes: one file, or archive, for each.
+
+use super::screen::Screen;
+use super::{Args, Place};
+use crate::campaign::Loaders;
+use crate::cli::inventory;
+use crate::failure::{Code, Failure, doing};
+use crate::recorder::{Output, Taker as _};
+use plimsoll_core::load::Told;
+use plimsoll_core::recording::Tally;
+use std::path::{Path, PathBuf};
+
+/// What came of one node.
+struct Part {
+    place: Place,
+    output: Output,
+    /// What it had come to when it was last heard of.
+    tally: Tally,
+}
+
+pub(super) fn record(args: &Args) -> Result<(), Failure> {
+    let Some(file) = &args.on else {
+        return Err(Failure::usage(
+            "find the nodes of --host: give the file that names them with --on FILE",
+        )
+        .hint("docs/stacks/inventory.md says what stands in it"));
+    };
+    let nodes = inventory::read(file)?.nodes(&args.hosts);
+    let nodes = nodes.map_err(doing(Code::Usage, "find the nodes of --host"))?;
+    let mut parts = Vec::new();
+    for node in &nodes {
+        let place = Place {
+            node: Some(node.name.clone()),
+            file: named(&args.output(), &node.name, nodes.len()),
+        };
+        place.check(args)?;
+        parts.push(Part {
+            output: place.output(args),
+            place,
+            tally: Tally::default(),
+        });
+    }
+    let stop = crate::cli::stop_flag()?;
+    let mut screen = Screen::new(args.json, parts.len());
+    let loaders = Loaders::reach(nodes)?;
+    for part in &parts {
+        screen.begin(&args.what(part.place.node.as_deref()), &part.place.file);
+    }
+    let recorded = loaders.record(&args.task(), &stop, &mut |n, told| {
+        let part = &mut parts[n];
+        match told {
+            Told::Recording(head) => part.output.begin(*head),
+            Told::Recorded(recorded, tally) => {
+                screen.tell(n, &recorded, &tally);
+                part.output.take(*recorded, &tally)?;
+                part.tally = *tally;
+                Ok(())
+            }
+            // Nothing else is told of a recording.
+            _ => Ok(()),
+        }
+    });
+    screen.end();
+    // The agents end, and leave nothing, before anything is said of what they did.
+    drop(loaders);
+    let (ended, failure) = match recorded {
+        Ok(ended) => (ended, None),
+        Err(failure) => (Vec::new(), Some(failure)),
+    };
+    finish(args, parts, ended, failure)
+}
+
+/// Ends the files of all, says what came of each, and gives the first failure.
+fn finish(
+    args: &Args,
+    parts: Vec<Part>,
+    ended: Vec<Result<Tally, Failure>>,
+    mut failure: Option<Failure>,
+) -> Result<(), Failure> {
+    let mut ended = ended
+        .into_iter()
+        .map(Some)
+        .chain(std::iter::repeat_with(|| None));
+    let mut told = Vec::new();
+    for part in parts {
+        let (tally, lost) = match ended.next().flatten() {
+            Some(Ok(tally)) => (tally, None),
+            Some(Err(failure)) => (part.tally, Some(failure)),
+            None => (part.tally, None),
+        };
+        if part.output.has_begun() {
+            let shown = part.place.end(args, part.output, &tally);
+            match shown {
+                Ok(mut shown) => {
+                    shown["incomplete"] = lost.as_ref().map(|lost| lost.message.clone()).into();
+                    told.push(shown);
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        let file = part.place.file.display();
+        let lost = lost.map(|lost| lost.hint(format!("what had come of it is kept in {file}")));
+        failure = failure.or(lost);
+    }
+    if args.json {
+        crate::cli::print_json(&serde_json::json!({ "recordings": told }));
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// The name of one node's recording: that which was asked for, with the node's where there are
+/// several.
+fn named(asked: &Path, node: &str, count: usize) -> PathBuf {
+    if count == 1 {
+        return asked.to_owned();
+    }
+    let stem = asked.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match asked.extension() {
+        Some(ending) => format!("{stem}-{node}.{}", ending.to_string_lossy()),
+        None => format!("{stem}-{node}"),
+    };
+    asked.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_several_nodes_has_a_name_of_its_own() {
+        for (asked, count, expect) in [
+            ("nas", 1, "nas"),
+            ("d/nas", 2, "d/nas-n1"),
+            ("d/sda.parquet", 2, "d/sda-n1.parquet"),
+        ] {
+            assert_eq!(named(Path::new(asked), "n1", count), Path::new(expect));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a user sees while it records: one line on a terminal, written over once a second.
+
+use crate::cli::{say, say_over};
+use plimsoll_core::recording::{Found, Recorded, Tally};
+use plimsoll_core::units::{self, Nanos};
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// The last that each recording told: what the disks had counted, and what it has come to.
+type Last = (Vec<Found>, Tally);
+
+pub(super) struct Screen {
+    is_quiet: bool,
+    is_live: bool,
+    last: Vec<Last>,
+    /// What was known when it was last shown.
+    shown: Option<Vec<Last>>,
+}
+
+impl Screen {
+    /// For so many recordings at once.
+    pub(super) fn new(quiet: bool, count: usize) -> Self {
+        Screen {
+            is_quiet: quiet,
+            is_live: std::io::stderr().is_terminal() && !quiet,
+            last: vec![Last::default(); count],
+            shown: None,
+        }
+    }
+
+    pub(super) fn begin(&self, what: &str, file: &Path) {
+        if !self.is_quiet {
+            let file = file.display();
+            say(&format!("recording {what} into {file}; end it with Ctrl-C"));
+        }
+    }
+
+    /// What this recording has told.
+    pub(super) fn tell(&mut self, n: usize, recorded: &Recorded, tally: &Tally) {
+        if !self.is_live {
+            return;
+        }
+        let is_counters = matches!(recorded, Recorded::Counters(..));
+        if let Recorded::Counters(_, found) = recorded {
+            self.last[n].0.clone_from(found);
+        }
+        self.last[n].1 = tally.clone();
+        let Some(shown) = &self.shown else {
+            self.shown = Some(self.last.clone());
+            return;
+        };
+        let passed = tally.length.since(shown[n].1.length);
+        if passed < Nanos::SECOND {
+            return;
+        }
+        let line = match is_counters {
+            true => rates(shown, &self.last, passed),
+            false => requests(&self.last),
+        };
+        let length = units::clock_duration(tally.length);
+        say_over(&format!("{length:>8}  {line}"));
+        self.shown = Some(self.last.clone());
+    }
+
+    pub(super) fn end(&self) {
+        if self.is_live && self.shown.is_some() {
+            say("");
+        }
+    }
+}
+
+fn requests(last: &[Last]) -> String {
+    let sum = |of: fn(&Tally) -> u64| last.iter().map(|(_, tally)| of(tally)).sum::<u64>();
+    format!(
+        "{} requests  {}  {} events lost",
+        sum(|tally| tally.requests),
+        units::size(sum(|tally| tally.bytes) as f64),
+        sum(|tally| tally.lost)
+    )
+}
+
+/// What all disks together did in a time.
+fn rates(before: &[Last], now: &[Last], passed: Nanos) -> String {
+    let mut sums = [0_u64; 4];
+    for ((old, _), (new, _)) in before.iter().zip(now) {
+        for (name, counted) in new {
+            let Some((_, old)) = old.iter().find(|(known, _)| known == name) else {
+                continue;
+            };
+            let moved = [
+                (counted.reads, old.reads),
+                (counted.read_sectors, old.read_sectors),
+                (counted.writes, old.writes),
+                (counted.write_sectors, old.write_sectors),
+            ];
+            for (sum, (now, old)) in sums.iter_mut().zip(moved) {
+                *sum = sum.saturating_add(now.saturating_sub(old));
+            }
+        }
+    }
+    let per_s = |sum: u64, unit: f64| sum as f64 * unit / passed.as_secs_f64();
+    let disks: usize = now.iter().map(|(found, _)| found.len()).sum();
+    let missed: u64 = now.iter().map(|(_, tally)| tally.missed).sum();
+    let missed = match missed {
+        0 => String::new(),
+        missed => format!("  {missed} missed"),
+    };
+    format!(
+        "{disks} disks  read {}/s {}  write {}/s {}{missed}",
+        units::rate(per_s(sums[0], 1.0)),
+        units::throughput(per_s(sums[1], 512.0)),
+        units::rate(per_s(sums[2], 1.0)),
+        units::throughput(per_s(sums[3], 512.0)),
+    )
+}

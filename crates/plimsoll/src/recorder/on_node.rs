@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A recording that another machine asked for: what there is goes over the connection to it.
+
+use super::{Taker, record};
+use crate::failure::Failure;
+use plimsoll_core::load::Told;
+use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::sys::clock::monotonic;
+use plimsoll_lab::host::agent::Turn;
+use plimsoll_lab::host::{Clock, SystemClock};
+use plimsoll_lab::journal::StateDir;
+use std::time::Duration;
+
+/// Messages that may wait to be sent. One of requests is at most what the kernel's buffers held, or
+/// [`ROWS_MAX`].
+const WAITING_MAX: usize = 64;
+
+/// Requests in a message: some three megabytes, far below what a message may have.
+const ROWS_MAX: usize = 1 << 16;
+
+/// Records for the machine that asked, until its time is over or it is halted.
+pub(crate) fn record_for(
+    task: &RecordTask,
+    state: &StateDir,
+    turn: &Turn<'_>,
+    start_max: Nanos,
+) -> Result<Told, Failure> {
+    let mut teller = Teller { turn, start_max };
+    let clock = SystemClock::new();
+    let tally = record(task, || Ok(state.clone()), (&clock, turn.stop), &mut teller)?;
+    Ok(Told::Ended(Box::new(tally)))
+}
+
+struct Teller<'a> {
+    turn: &'a Turn<'a>,
+    /// The furthest start that is waited for.
+    start_max: Nanos,
+}
+
+impl Taker for Teller<'_> {
+    fn ready(&mut self, clock: &dyn Clock) -> Option<Duration> {
+        self.turn.tell(Told::Prepared { took: Nanos(0) });
+        let start_at = self.turn.start_at()?;
+        let ahead = start_at.since(monotonic()).min(self.start_max);
+        Some(clock.now() + Duration::from_nanos(ahead.0))
+    }
+
+    fn begin(&mut self, head: RecordHead) -> Result<(), Failure> {
+        self.turn.tell(Told::Recording(Box::new(head)));
+        Ok(())
+    }
+
+    fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure> {
+        let tell = |recorded| {
+            let tally = Box::new(tally.clone());
+            self.turn.tell(Told::Recorded(Box::new(recorded), tally));
+        };
+        match recorded {
+            Recorded::Requests(requests) => requests
+                .chunks(ROWS_MAX)
+                .for_each(|rows| tell(Recorded::Requests(rows.to_vec()))),
+            counters @ Recorded::Counters(..) => tell(counters),
+        }
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.turn.waiting() < WAITING_MAX
+    }
+}
