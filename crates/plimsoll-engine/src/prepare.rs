@@ -361,13 +361,17 @@ impl Prepared {
 /// What is done to files, wherever they are.
 impl Ground {
     /// Where recorded requests go: where they went, on a device that is large enough and where
-    /// nothing is stored; else moved together.
+    /// nothing is stored; else moved together. Drawn ones are as far apart as they may be where
+    /// nothing is stored.
     fn space(&self, workload: &Workload) -> Space {
         let Workload::Model(model) = workload else {
             return Space::AsRecorded;
         };
         let Some(packed) = &model.requests else {
-            return Space::AsRecorded;
+            return match self.data() {
+                None => Space::AsRecorded,
+                Some(_) => Space::Compact(Vec::new().into()),
+            };
         };
         let has_room = match (self.data(), self.device()) {
             (None, _) => true,

@@ -2,7 +2,7 @@
 //! Turns cells into requests, in order, without holding them in memory.
 
 use super::within::Instants;
-use super::{Cell, Direction, Facts};
+use super::{Cell, Direction, Facts, Sizes};
 use crate::num::{floor_u64, saturating_u32};
 use crate::offsets::{Draw, Region};
 use crate::op::{Kind, Request};
@@ -52,6 +52,7 @@ struct Stream {
     carried: i128,
     working_set: u64,
     draw: Draw,
+    sizes: Sizes,
 }
 
 impl Arrivals {
@@ -86,6 +87,7 @@ impl Arrivals {
             instants: Instants::new(
                 facts.arrivals.value,
                 seed.derive("arrivals", direction as u64),
+                seed.derive("bursts", 0),
             ),
             places: Rng::new(seed.derive("offsets", direction as u64)),
             next_at: None,
@@ -94,6 +96,7 @@ impl Arrivals {
             last_size: 0,
             carried: 0,
             working_set: facts.working_set_bytes.value,
+            sizes: facts.sizes.map_or(Sizes::Near, |sizes| sizes.value),
             draw: Draw::new(
                 facts.offsets_of(direction),
                 region,
@@ -101,8 +104,12 @@ impl Arrivals {
                 seed.derive("places", 0),
             ),
         };
+        let times = match facts.sizes.map(|sizes| sizes.value) {
+            Some(Sizes::Apart { times }) => times,
+            Some(Sizes::Near) | None => 1.0,
+        };
         Arrivals {
-            len_max: len_max(&cells, align),
+            len_max: len_max(&cells, align, times),
             cells,
             next_cell: 0,
             cell_end: Nanos(0),
@@ -145,8 +152,8 @@ impl Arrivals {
 }
 
 /// Four times the next power of two of the largest mean that is ever owed: the bytes of cells
-/// without operations fall to the next one that has some.
-fn len_max(cells: &[Cell], align: u64) -> u64 {
+/// without operations fall to the next one that has some. So many `times` more where sizes lie apart.
+fn len_max(cells: &[Cell], align: u64, times: f64) -> u64 {
     let mut largest = 0;
     for direction in Direction::BOTH {
         let mut owed = 0u64;
@@ -159,7 +166,8 @@ fn len_max(cells: &[Cell], align: u64) -> u64 {
         }
     }
     // The carried transfer and the draws may lift the owed mean by one step each.
-    let cap = largest.min(SIZE_MAX).next_power_of_two() * 4;
+    let cap = floor_u64(largest.min(SIZE_MAX) as f64 * times.max(1.0));
+    let cap = cap.min(SIZE_MAX).next_power_of_two() * 4;
     cap.clamp(align, SIZE_MAX)
 }
 
@@ -176,9 +184,17 @@ impl Stream {
 
     fn size(&mut self, align: u64) -> u64 {
         let owed = self.bytes_left.max(0) as f64 / self.ops_left as f64;
-        let below = floor_u64(owed).max(1);
-        let low = (1u64 << below.ilog2()).clamp(align, SIZE_MAX);
-        let high = (low * 2).min(SIZE_MAX);
+        let (low, high) = match self.sizes {
+            Sizes::Near => {
+                let below = floor_u64(owed).max(1);
+                let low = (1u64 << below.ilog2()).clamp(align, SIZE_MAX);
+                (low, (low * 2).min(SIZE_MAX))
+            }
+            Sizes::Apart { times } => {
+                let high = floor_u64(owed * times).next_multiple_of(align.max(PAGE));
+                (align, high.clamp(align, SIZE_MAX))
+            }
+        };
         let share_high = (owed - low as f64) / (high - low).max(1) as f64;
         if self.places.unit() < share_high {
             high
@@ -425,6 +441,30 @@ mod tests {
                     assert!(end <= working_set && request.offset.is_multiple_of(512));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn sizes_that_lie_apart_have_the_same_mean() {
+        let mut model = bursty();
+        model.facts.sizes = Some(Known::assumed(Sizes::Apart { times: 3.0 }));
+        let cells = model.play_whole(1.0);
+        let arrivals = Arrivals::new(cells.clone(), &model.facts, 512, Seed(9));
+        let len_max = arrivals.len_max();
+        let requests: Vec<Request> = arrivals.collect();
+        assert!(requests.iter().all(|r| r.len <= len_max));
+        for (direction, kind) in [
+            (Direction::Read, Kind::Read),
+            (Direction::Write, Kind::Write),
+        ] {
+            let (_, bytes) = totals(&cells, direction);
+            let (ops, moved) = count(&requests, kind);
+            assert!((moved / bytes - 1.0).abs() < 1e-3, "{moved} {bytes}");
+            // The second moment over the square of the mean: near the mean it is at most 1.125.
+            let of_kind = requests.iter().filter(|r| r.kind == kind);
+            let squares: f64 = of_kind.map(|r| f64::from(r.len).powi(2)).sum();
+            let spread = squares / ops / (moved / ops).powi(2);
+            assert!((2.6..3.6).contains(&spread), "{spread}");
         }
     }
 

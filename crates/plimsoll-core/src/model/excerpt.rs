@@ -72,7 +72,8 @@ impl Model {
     }
 
     /// The requests of an excerpt, in order. Sizes and offsets are multiples of `align` bytes (a power
-    /// of two, the target's direct I/O alignment); recorded requests go where `space` says.
+    /// of two, the target's direct I/O alignment); requests go where `space` says. What is drawn goes
+    /// beyond its working set only where that is [`Space::AsRecorded`] and the facts have a reach.
     ///
     /// # Panics
     /// When `align` is not a power of two up to 16 MiB, or the working set is smaller than `align`.
@@ -85,8 +86,13 @@ impl Model {
                 Played::Recorded(Box::new(recorded))
             }
             None => {
+                let mut facts = self.facts.clone();
+                if let (Some(reach), Space::AsRecorded) = (&facts.reach_bytes, space) {
+                    let set = &mut facts.working_set_bytes;
+                    set.value = set.value.max(reach.value);
+                }
                 let cells = excerpt.cells.clone();
-                Played::Drawn(Box::new(Arrivals::new(cells, &self.facts, align, seed)))
+                Played::Drawn(Box::new(Arrivals::new(cells, &facts, align, seed)))
             }
         }
     }

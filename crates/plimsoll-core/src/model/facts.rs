@@ -74,6 +74,19 @@ impl<T> Known<T> {
     }
 }
 
+/// How sizes lie around the mean of their interval, which is all that counters tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sizes {
+    /// The two powers of two around the mean.
+    Near,
+    /// Smallest ones, and large ones of so many times the mean.
+    Apart {
+        /// How many times, at least 1.
+        times: f64,
+    },
+}
+
 /// What a model says beyond its intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +100,13 @@ pub struct Facts {
     /// How offsets of writes are chosen, where otherwise than those of reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_offsets: Option<Known<Offsets>>,
+    /// Bytes that places are drawn from instead of the working set where nothing is stored, so that no
+    /// room is needed: how far a disk's arm has to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach_bytes: Option<Known<u64>>,
+    /// How sizes lie around the mean of their interval; [`Sizes::Near`] where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Known<Sizes>>,
     /// Requests in flight on average while it was recorded: the time that requests took together
     /// over the time that passed (Little's law). Describes; it is not played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,6 +127,8 @@ impl Facts {
             offsets: Known::assumed(Offsets::Uniform),
             arrivals: Known::assumed(Within::Poisson),
             write_offsets: None,
+            reach_bytes: None,
+            sizes: None,
             in_flight: None,
             threads: None,
         }
@@ -122,6 +144,27 @@ impl Facts {
     }
 }
 
+/// How far the harsh corners of a model go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Extremes {
+    /// Others near each request, as in [`Within::Clustered`].
+    pub others: f64,
+    /// Large requests are so many times the mean of their interval.
+    pub times: f64,
+}
+
+impl Extremes {
+    /// What 95 of 100 further recordings are expected to stay below, given those that were looked at
+    /// (`docs/workloads/decision-fidelity.md`).
+    pub const EXPECTED: Extremes = Extremes {
+        others: 12.4,
+        times: 3.3,
+    };
+}
+
+/// From one end of a large disk to the other.
+const REACH_BYTES: u64 = 1 << 40;
+
 /// A model whose assumed facts are at an extreme of what the recording allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Corner {
@@ -132,49 +175,80 @@ pub struct Corner {
 }
 
 impl Model {
-    /// The extremes of what the recording allows, kindest first: arrivals as even or as bursty, and
-    /// places as sequential or as random, as is likely to be met. Only what is assumed changes; there are
-    /// four, two or, where nothing is assumed or requests were recorded, none.
+    /// The extremes of what the recording allows, kindest first: requests even and alike or in bursts
+    /// and of mixed sizes, and places as sequential or as random and far apart, as is likely to be met.
+    /// Only what is assumed changes; there are four, two or, where nothing is assumed or requests were
+    /// recorded, none.
     #[must_use]
     pub fn corners(&self) -> Vec<Corner> {
+        self.corners_at(Extremes::EXPECTED)
+    }
+
+    /// As [`Model::corners`], with other extremes.
+    #[must_use]
+    pub fn corners_at(&self, extremes: Extremes) -> Vec<Corner> {
         if self.requests.is_some() {
             return Vec::new();
         }
-        let facts = &self.facts;
-        let arrivals = match facts.arrivals.is_assumed() {
-            true => vec![Within::Even, Within::BURSTY],
-            false => vec![facts.arrivals.value],
+        let in_time = self.facts.arrivals.is_assumed() || self.sizes_are_assumed();
+        let in_space = self.facts.offsets.is_assumed();
+        let ends = |is_open: bool| match is_open {
+            true => vec![Some(false), Some(true)],
+            false => vec![None],
         };
-        let offsets = match facts.offsets.is_assumed() {
-            true => vec![Offsets::Sequential, Offsets::Uniform],
-            false => vec![facts.offsets.value.clone()],
-        };
-        if arrivals.len() * offsets.len() == 1 {
-            return Vec::new();
+        let mut corners = Vec::new();
+        for in_time in ends(in_time) {
+            for in_space in ends(in_space) {
+                if (in_time, in_space) != (None, None) {
+                    corners.push(self.corner(in_time, in_space, extremes));
+                }
+            }
         }
-        let pairs = arrivals.iter().flat_map(|within| {
-            offsets
-                .iter()
-                .map(move |offsets| (*within, offsets.clone()))
-        });
-        pairs
-            .map(|(within, offsets)| self.corner(within, offsets))
-            .collect()
+        corners
     }
 
-    fn corner(&self, within: Within, offsets: Offsets) -> Corner {
+    fn sizes_are_assumed(&self) -> bool {
+        self.facts.sizes.is_none_or(|sizes| sizes.is_assumed())
+    }
+
+    /// The corner that is harsh, or kind, in time and in space, where they are open.
+    fn corner(&self, in_time: Option<bool>, in_space: Option<bool>, extremes: Extremes) -> Corner {
         let mut names = Vec::new();
         let mut model = self.clone();
-        if self.facts.arrivals.is_assumed() {
-            names.push(within.to_string());
-            model.facts.arrivals.value = within;
-        }
-        if self.facts.offsets.is_assumed() {
-            names.push(match offsets {
-                Offsets::Sequential => "sequential".into(),
-                _ => "random".into(),
+        let facts = &mut model.facts;
+        if let Some(harsh) = in_time {
+            names.push(match (facts.arrivals.is_assumed(), harsh) {
+                (true, false) => "even",
+                (true, true) => "bursty",
+                (false, false) => "sizes alike",
+                (false, true) => "sizes mixed",
             });
-            model.facts.offsets.value = offsets;
+            if facts.arrivals.is_assumed() {
+                facts.arrivals.value = match harsh {
+                    false => Within::Even,
+                    true => Within::Clustered {
+                        others: extremes.others,
+                    },
+                };
+            }
+            if self.sizes_are_assumed() {
+                facts.sizes = Some(Known::assumed(match harsh {
+                    false => Sizes::Near,
+                    true => Sizes::Apart {
+                        times: extremes.times,
+                    },
+                }));
+            }
+        }
+        if let Some(harsh) = in_space {
+            names.push(if harsh { "random" } else { "sequential" });
+            facts.offsets.value = match harsh {
+                false => Offsets::Sequential,
+                true => Offsets::Uniform,
+            };
+            if harsh && facts.working_set_bytes.is_assumed() {
+                facts.reach_bytes = Some(Known::assumed(REACH_BYTES));
+            }
         }
         let name = names.join(", ");
         model.name = format!("{} ({name})", self.name);
@@ -207,6 +281,27 @@ mod tests {
             assert_eq!(corner.model.envelope, model.envelope);
             assert!(corner.model.name.contains(&corner.name));
         }
+        let facts = |model: &Model| -> Vec<Facts> {
+            let corners = model.corners().into_iter();
+            corners.map(|corner| corner.model.facts).collect()
+        };
+        let [kind, .., harsh] = &facts(&model)[..] else {
+            panic!("there are four");
+        };
+        assert_eq!(kind.sizes, Some(Known::assumed(Sizes::Near)));
+        assert_eq!(
+            (kind.reach_bytes, harsh.reach_bytes.is_some()),
+            (None, true)
+        );
+        let others = Extremes::EXPECTED.others;
+        assert_eq!(harsh.arrivals.value, Within::Clustered { others });
+        // A working set that somebody knows is not exceeded.
+        model.facts.working_set_bytes = Known::declared(1 << 30);
+        assert!(
+            facts(&model)
+                .iter()
+                .all(|facts| facts.reach_bytes.is_none())
+        );
         model.facts.offsets = Known::declared(Offsets::Backward);
         assert_eq!(names(&model), ["even", "bursty"]);
         assert!(
@@ -216,6 +311,8 @@ mod tests {
                 .all(|corner| corner.model.facts.offsets == model.facts.offsets)
         );
         model.facts.arrivals = Known::declared(Within::Even);
+        assert_eq!(names(&model), ["sizes alike", "sizes mixed"]);
+        model.facts.sizes = Some(Known::declared(Sizes::Near));
         assert!(model.corners().is_empty());
     }
 }

@@ -57,7 +57,8 @@ impl Member<'_> {
     fn play(&self, seed: Seed) -> Played {
         let (space, align) = match &self.model.requests {
             Some(packed) => (Space::compact(packed), 1),
-            None => (Space::AsRecorded, ALIGN_BYTES),
+            // In its region, however far it would reach elsewhere.
+            None => (Space::Compact(Vec::new().into()), ALIGN_BYTES),
         };
         self.model
             .play(&self.model.whole(self.scale), &space, align, seed)

@@ -25,7 +25,7 @@ mod within;
 pub use arrivals::Arrivals;
 pub use change::Change;
 pub use excerpt::{Excerpt, Played};
-pub use facts::{Corner, Facts, Known, Origin};
+pub use facts::{Corner, Extremes, Facts, Known, Origin, Sizes};
 pub use mix::{Member, Mixed};
 pub use packed::{Gaps, Packed, Packer, Unpacked, ZONE_BYTES};
 pub use recorded::{Recorded, Space};

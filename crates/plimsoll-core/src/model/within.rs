@@ -17,18 +17,39 @@ pub enum Within {
     Even,
     /// Independent and uniform: a Poisson process given its count.
     Poisson,
-    /// In bursts within bursts (the b-model of Wang and others, ICDE 2002): of each half of the
-    /// interval, of its halves and so on down to a millisecond, one gets the share `bias` of the
-    /// arrivals, which of the two is drawn.
+    /// In bursts within bursts (the b-model of Wang and others, ICDE 2002): of the two halves of the
+    /// interval, of their halves and so on down to some 16 microseconds, one is the busier, drawn
+    /// alike for reads and writes, and each arrival falls into it with the probability `bias`.
     Biased {
-        /// Share of the busier half, 0.5 (about Poisson) up to 1 (all in one millisecond).
+        /// Share of the busier half, 0.5 (Poisson) up to 1 (all at once).
         bias: f64,
+    },
+    /// As `biased`, in every interval with the bias that lets each request expect so many others of
+    /// its direction within some 16 to 32 microseconds: the more an interval has, the smaller.
+    Clustered {
+        /// Others near each request, 0 or more.
+        others: f64,
     },
 }
 
 impl Within {
     /// As bursty as recorded disks commonly are.
     pub const BURSTY: Within = Within::Biased { bias: 0.7 };
+
+    /// The bias with which an interval is halved; `None` where it is not.
+    fn bias(self, length: Nanos, arrivals: u64) -> Option<f64> {
+        match self {
+            Within::Even | Within::Poisson => None,
+            Within::Biased { bias } => Some(bias.clamp(0.5, 1.0)),
+            Within::Clustered { others } => {
+                let halvings = (length.0 as f64 / SPAN_MIN.0 as f64).log2().ceil().max(1.0);
+                // With the bias b, two arrivals stay together with b^2 + (1 - b)^2 each time.
+                let together = others / arrivals.saturating_sub(1).max(1) as f64;
+                let each = together.powf(1.0 / halvings).clamp(0.5, 1.0);
+                Some(0.5 + 0.5 * (2.0 * each - 1.0).sqrt())
+            }
+        }
+    }
 }
 
 impl fmt::Display for Within {
@@ -36,13 +57,15 @@ impl fmt::Display for Within {
         f.write_str(match self {
             Within::Even => "even",
             Within::Poisson => "Poisson",
-            Within::Biased { .. } => "bursty",
+            Within::Biased { .. } | Within::Clustered { .. } => "bursty",
         })
     }
 }
 
-/// Halves no longer than this are not halved again.
-const SPAN_MIN: Nanos = Nanos(1_000_000);
+/// Halves no longer than this are not halved again: so far down recordings show the same bias.
+const SPAN_MIN: Nanos = Nanos(32_000);
+/// Up to so many arrivals each is drawn into a half; of more the share is as good as exact.
+const DRAWN_MAX: u64 = 64;
 
 /// Arrivals still to come in a stretch of time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,6 +74,8 @@ struct Span {
     to: Nanos,
     arrivals: u64,
     has_begun: bool,
+    /// Which span of the interval it is: 1 the whole, 2 and 3 its halves, and so on.
+    place: u64,
 }
 
 /// Draws the instants of one interval after another, in order, with fixed memory.
@@ -58,16 +83,24 @@ struct Span {
 pub(super) struct Instants {
     within: Within,
     rng: Rng,
+    /// From which comes which halves are the busier.
+    bursts: Seed,
+    intervals: u64,
+    bias: Option<f64>,
     /// What follows `now`, the next last: at most one for each halving.
     later: Vec<Span>,
     now: Span,
 }
 
 impl Instants {
-    pub(super) fn new(within: Within, seed: Seed) -> Instants {
+    /// Those with the same `bursts` have their bursts at the same time.
+    pub(super) fn new(within: Within, seed: Seed, bursts: Seed) -> Instants {
         Instants {
             within,
             rng: Rng::new(seed),
+            bursts,
+            intervals: 0,
+            bias: None,
             later: Vec::new(),
             now: Span::default(),
         }
@@ -76,12 +109,15 @@ impl Instants {
     /// Begins an interval with so many arrivals; what was left of the last is forgotten.
     pub(super) fn begin(&mut self, from: Nanos, to: Nanos, arrivals: u64) {
         self.now = Span::default();
+        self.intervals += 1;
+        self.bias = self.within.bias(to.since(from), arrivals);
         self.later.clear();
         self.later.push(Span {
             from,
             to,
             arrivals,
             has_begun: false,
+            place: 1,
         });
     }
 
@@ -108,27 +144,39 @@ impl Instants {
 
     fn next_span(&mut self) -> Option<Span> {
         let mut span = self.later.pop()?;
-        let Within::Biased { bias } = self.within else {
+        let Some(bias) = self.bias else {
             return Some(span);
         };
-        while span.arrivals > 1 && span.to.since(span.from) > SPAN_MIN {
+        let busy = self.bursts.derive("interval", self.intervals);
+        while span.arrivals > 0 && span.to.since(span.from) > SPAN_MIN {
             let middle = Nanos(span.from.0 + span.to.since(span.from).0 / 2);
-            let busier = round_u64(span.arrivals as f64 * bias.clamp(0.5, 1.0)).min(span.arrivals);
-            let first = match self.rng.unit() < 0.5 {
+            let first_is_busier = busy.derive("busier", span.place).0.is_multiple_of(2);
+            let busier = self.share(span.arrivals, bias);
+            let first = match first_is_busier {
                 true => busier,
                 false => span.arrivals - busier,
             };
-            let half = |from, to, arrivals| Span {
+            let half = |from, to, arrivals, place| Span {
                 from,
                 to,
                 arrivals,
                 has_begun: false,
+                place,
             };
-            self.later
-                .push(half(middle, span.to, span.arrivals - first));
-            span = half(span.from, middle, first);
+            let second = half(middle, span.to, span.arrivals - first, span.place * 2 + 1);
+            self.later.push(second);
+            span = half(span.from, middle, first, span.place * 2);
         }
         Some(span)
+    }
+
+    /// How many of so many arrivals fall into the busier half.
+    fn share(&mut self, arrivals: u64, bias: f64) -> u64 {
+        match arrivals {
+            // Rounded, of two arrivals one would fall into each half: few would come evenly.
+            0..=DRAWN_MAX => (0..arrivals).filter(|_| self.rng.unit() < bias).count() as u64,
+            _ => round_u64(arrivals as f64 * bias).min(arrivals),
+        }
     }
 }
 
@@ -137,7 +185,7 @@ mod tests {
     use super::*;
 
     fn drawn(within: Within, arrivals: u64) -> Vec<u64> {
-        let mut instants = Instants::new(within, Seed(11));
+        let mut instants = Instants::new(within, Seed(11), Seed(12));
         instants.begin(Nanos(0), Nanos(Nanos::SECOND.0 * 16), arrivals);
         let drawn: Vec<u64> = std::iter::from_fn(|| instants.next())
             .map(|at| at.0)
@@ -163,6 +211,62 @@ mod tests {
                 assert_eq!(drawn(within, arrivals).len() as u64, arrivals, "{within}");
             }
         }
+    }
+
+    /// How many others each arrival has within a leaf, on average over many intervals.
+    fn others(within: Within, arrivals: u64) -> f64 {
+        let leaf = 30_000;
+        let mut instants = Instants::new(within, Seed(3), Seed(4));
+        let (mut others, mut all) = (0.0, 0.0);
+        for _ in 0..200_000 / arrivals {
+            instants.begin(Nanos(0), Nanos(leaf << 19), arrivals);
+            let leaves: Vec<u64> = std::iter::from_fn(|| instants.next())
+                .map(|at| at.0 / leaf)
+                .collect();
+            for run in leaves.chunk_by(|a, b| a == b) {
+                others += (run.len() * (run.len() - 1)) as f64;
+            }
+            all += arrivals as f64;
+        }
+        others / all
+    }
+
+    #[test]
+    fn few_arrivals_come_in_bursts_as_many_do() {
+        let bias = 0.9;
+        let together = (bias * bias + 0.1_f64 * 0.1).powi(19);
+        for arrivals in [2, 5, 1_000] {
+            let found = others(Within::Biased { bias }, arrivals);
+            let expected = together * (arrivals - 1) as f64;
+            assert!(
+                (found / expected - 1.0).abs() < 0.2,
+                "{arrivals}: {found} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn clustered_arrivals_find_so_many_others_however_many_there_are() {
+        for (wanted, arrivals) in [(0.5, 20), (3.0, 20), (3.0, 2_000), (30.0, 2_000)] {
+            let found = others(Within::Clustered { others: wanted }, arrivals);
+            assert!(
+                (found / wanted - 1.0).abs() < 0.25,
+                "{wanted} {arrivals}: {found}"
+            );
+        }
+        // Of three more than two others cannot be near.
+        let found = others(Within::Clustered { others: 5.0 }, 3);
+        assert!((found - 2.0).abs() < 1e-9, "{found}");
+    }
+
+    #[test]
+    fn bursts_of_both_directions_come_together() {
+        let of = |seed| {
+            let mut instants = Instants::new(Within::Biased { bias: 1.0 }, seed, Seed(12));
+            instants.begin(Nanos(0), Nanos(16_000_000_000), 100);
+            instants.next().unwrap_or_default()
+        };
+        assert!(of(Seed(1)).0.abs_diff(of(Seed(2)).0) < 32_000);
     }
 
     #[test]

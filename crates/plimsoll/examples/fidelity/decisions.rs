@@ -2,16 +2,21 @@
 //! Whether a model of counters alone ranks devices as the recording itself does.
 //!
 //! The requests are counted in intervals, a model is fitted to the counts blind, and both are played
-//! on devices of different kinds. The corners of the model give a band for each figure.
+//! on devices of different kinds. The corners of the model give a band for each figure: those of every
+//! model, and those that the other recordings alone let expect, as nothing may be judged by what it
+//! was chosen on.
 
-use plimsoll_core::model::Model;
+use plimsoll_core::model::{Extremes, Model};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::SimDevice;
 use plimsoll_trace::TraceError;
 
 use super::Row;
+use super::extremes::{Seen, expected, seen};
 use super::play::{Responses, Trace};
+use super::reasons::{self, TAKEN};
+use super::requests::median;
 
 /// What is ranked.
 const DEVICES: [&str; 14] = [
@@ -37,6 +42,8 @@ const INTERVALS_MIN: u64 = 8;
 const SEEDS: u64 = 5;
 /// Pairs of devices that are no further apart than this are not asked for.
 const APART: f64 = 0.1;
+/// A model whose mean is no further off than this is near, %.
+const NEARLY: f64 = 25.0;
 /// Pairs that are no further apart than this factor are harder to tell, and counted by themselves, too.
 const NEAR: f64 = 3.0;
 
@@ -56,6 +63,8 @@ struct Compared {
     high: f64,
     /// By corner.
     corners: Vec<f64>,
+    /// The band of the corners that the other recordings let expect; `None` without others.
+    blind: Option<(f64, f64)>,
 }
 
 /// Plays a model with every seed; the mean of each figure, ns.
@@ -70,34 +79,86 @@ fn figures(model: &Model, device: &SimDevice) -> [f64; FIGURES.len()] {
     sums
 }
 
-/// The table, by figure.
-fn compared(trace: &Trace, interval: Nanos) -> Result<[Vec<Compared>; FIGURES.len()], TraceError> {
-    let recorded = trace.exactly()?;
-    let model = trace.counters(interval)?;
-    let corners = model.corners();
-    let mut all = [const { Vec::new() }; FIGURES.len()];
-    for name in DEVICES {
-        let device: SimDevice = name.parse().expect("it is written above");
-        let truth = figures(&recorded, &device);
-        let plain = figures(&model, &device);
-        let cornered: Vec<_> = corners
-            .iter()
-            .map(|corner| figures(&corner.model, &device))
-            .collect();
-        for (number, table) in all.iter_mut().enumerate() {
-            let of_corners: Vec<f64> = cornered.iter().map(|all| all[number]).collect();
-            let band = of_corners.iter().copied().chain([plain[number]]);
-            table.push(Compared {
-                device: name,
-                recorded: truth[number],
-                model: plain[number],
-                low: band.clone().fold(f64::INFINITY, f64::min),
-                high: band.fold(0.0, f64::max),
-                corners: of_corners,
-            });
-        }
+/// A recording, and the model of its counters.
+struct Both {
+    name: String,
+    interval: Nanos,
+    recorded: Model,
+    model: Model,
+    seen: Vec<Seen>,
+}
+
+impl Both {
+    fn of(trace: &Trace) -> Result<Both, TraceError> {
+        let shorter = Nanos(trace.survey.length.0 / INTERVALS_MIN);
+        let interval = INTERVAL.min(shorter);
+        let recorded = trace.exactly()?;
+        Ok(Both {
+            name: trace.name.clone(),
+            interval,
+            model: trace.counters(interval)?,
+            seen: seen(&recorded, interval),
+            recorded,
+        })
     }
-    Ok(all)
+
+    /// The table, by figure; `elsewhere` is what the other recordings let expect.
+    fn compared(&self, elsewhere: Option<Extremes>) -> [Vec<Compared>; FIGURES.len()] {
+        let corners = self.model.corners();
+        let blind = elsewhere.map(|extremes| self.model.corners_at(extremes));
+        let mut all = [const { Vec::new() }; FIGURES.len()];
+        for name in DEVICES {
+            let device: SimDevice = name.parse().expect("it is written above");
+            let truth = figures(&self.recorded, &device);
+            let plain = figures(&self.model, &device);
+            let of = |corners: &Vec<plimsoll_core::model::Corner>| -> Vec<_> {
+                let each = corners.iter();
+                each.map(|corner| figures(&corner.model, &device)).collect()
+            };
+            let (cornered, blind) = (of(&corners), blind.as_ref().map(of));
+            for (number, table) in all.iter_mut().enumerate() {
+                let band = |corners: &[[f64; FIGURES.len()]]| {
+                    let values = corners.iter().map(|all| all[number]).chain([plain[number]]);
+                    let low = values.clone().fold(f64::INFINITY, f64::min);
+                    (low, values.fold(0.0, f64::max))
+                };
+                let (low, high) = band(&cornered);
+                table.push(Compared {
+                    device: name,
+                    recorded: truth[number],
+                    model: plain[number],
+                    low,
+                    high,
+                    corners: cornered.iter().map(|all| all[number]).collect(),
+                    blind: blind.as_deref().map(band),
+                });
+            }
+        }
+        all
+    }
+
+    /// On how many devices the model's mean is near, with what is taken from the recording.
+    fn reasons(&self) -> Vec<Row> {
+        let near = |taken| {
+            let is_near = |name: &&&str| {
+                let device: SimDevice = name.parse().expect("it is written above");
+                let truth = Responses::of(&self.recorded, 1.0, &device, Seed(1)).mean();
+                let mean = reasons::mean((&self.model, &self.recorded), taken, &device, Seed(1));
+                (mean / truth - 1.0).abs() <= NEARLY / 100.0
+            };
+            DEVICES.iter().filter(is_near).count()
+        };
+        let row = |taken: reasons::Taken| Row {
+            what: format!(
+                "{}: devices whose mean is within {NEARLY} % with {} from the recording, %",
+                self.name, taken.name
+            ),
+            values: vec![100.0 * near(taken) as f64 / DEVICES.len() as f64],
+            within: None,
+            at_least: None,
+        };
+        TAKEN.map(row).into()
+    }
 }
 
 /// How devices came out, and pairs of them.
@@ -118,6 +179,13 @@ struct Judged {
     devices: u64,
     /// Whose recorded figure is in the band of the corners.
     held: u64,
+    /// The same of the model and its first and last corner alone, which are played by default.
+    held_by_ends: u64,
+    /// How many times its lower end the upper end of each band is.
+    widths: Vec<f64>,
+    /// Whose recorded figure is in the band that the other recordings let expect.
+    held_blind: u64,
+    widths_blind: Vec<f64>,
 }
 
 impl Judged {
@@ -125,6 +193,14 @@ impl Judged {
         let mut judged = Judged {
             devices: table.len() as u64,
             held: table.iter().filter(|row| row.holds()).count() as u64,
+            held_by_ends: table.iter().filter(|row| row.ends_hold()).count() as u64,
+            widths: table.iter().map(|row| row.high / row.low).collect(),
+            held_blind: table.iter().filter(|row| row.holds_blind()).count() as u64,
+            widths_blind: table
+                .iter()
+                .filter_map(|row| row.blind)
+                .map(|(low, high)| high / low)
+                .collect(),
             ..Judged::default()
         };
         for (number, a) in table.iter().enumerate() {
@@ -156,22 +232,43 @@ impl Judged {
 pub(crate) fn rows(traces: &[Trace]) -> Result<Vec<Row>, TraceError> {
     let mut rows = Vec::new();
     let mut all = FIGURES.map(|_| Judged::default());
-    for trace in traces {
-        let shorter = Nanos(trace.survey.length.0 / INTERVALS_MIN);
-        let interval = INTERVAL.min(shorter);
-        eprintln!("\n{}, counted in intervals of {interval}", trace.name);
-        let tables = compared(trace, interval)?;
+    let both: Vec<Both> = traces.iter().map(Both::of).collect::<Result<_, _>>()?;
+    for one in &both {
+        eprintln!("\n{}, counted in intervals of {}", one.name, one.interval);
+        print_seen(&one.seen);
+        let others = both.iter().filter(|other| other.name != one.name);
+        let others: Vec<Seen> = others.flat_map(|other| other.seen.clone()).collect();
+        let elsewhere = (others.len() > 1).then(|| expected(&others));
+        if let Some(Extremes { others, times }) = elsewhere {
+            eprintln!("the other recordings let expect: others {others:.2}, times {times:.2}");
+        }
+        let tables = one.compared(elsewhere);
         for (((figure, _), table), sum) in FIGURES.iter().zip(&tables).zip(&mut all) {
             print(figure, table);
             let judged = Judged::of(table);
-            rows.extend(judged.rows(&trace.name, figure));
+            rows.extend(judged.rows(&one.name, figure));
             sum.add(&judged);
         }
+        rows.extend(one.reasons());
+    }
+    let seen: Vec<Seen> = both.iter().flat_map(|one| one.seen.clone()).collect();
+    if seen.len() > 1 {
+        let Extremes { others, times } = expected(&seen);
+        eprintln!("\nall recordings let expect: others {others:.2}, times {times:.2}");
     }
     for ((figure, _), sum) in FIGURES.iter().zip(&all) {
         rows.extend(sum.rows("all", figure));
     }
     Ok(rows)
+}
+
+fn print_seen(seen: &[Seen]) {
+    for one in seen {
+        eprintln!(
+            "{}: {:.2} others near each, square of sizes {:.2} times that of their mean",
+            one.direction, one.others, one.times
+        );
+    }
 }
 
 fn print(figure: &str, table: &[Compared]) {
@@ -195,6 +292,18 @@ impl Compared {
     fn holds(&self) -> bool {
         (self.low..=self.high).contains(&self.recorded)
     }
+
+    fn ends_hold(&self) -> bool {
+        let ends = self.corners.first().into_iter().chain(self.corners.last());
+        let ends = ends.copied().chain([self.model]);
+        let low = ends.clone().fold(f64::INFINITY, f64::min);
+        (low..=ends.fold(0.0, f64::max)).contains(&self.recorded)
+    }
+
+    fn holds_blind(&self) -> bool {
+        self.blind
+            .is_some_and(|(low, high)| (low..=high).contains(&self.recorded))
+    }
 }
 
 impl Judged {
@@ -207,17 +316,27 @@ impl Judged {
         self.agreed_alike += other.agreed_alike;
         self.devices += other.devices;
         self.held += other.held;
+        self.held_by_ends += other.held_by_ends;
+        self.widths.extend(&other.widths);
+        self.held_blind += other.held_blind;
+        self.widths_blind.extend(&other.widths_blind);
     }
 
-    fn rows(&self, name: &str, figure: &str) -> [Row; 5] {
+    fn rows(&self, name: &str, figure: &str) -> Vec<Row> {
         let row = |what: String, part: u64, whole: u64, at_least| Row {
             what: format!("{name}: {what}, %"),
             values: vec![100.0 * part as f64 / whole as f64],
             within: None,
             at_least,
         };
+        let width = |what: &str, widths: &[f64]| Row {
+            what: format!("{name}: {figure}: upper end of the band over the lower{what}, median"),
+            values: vec![median(widths)],
+            within: None,
+            at_least: None,
+        };
         let goal = Some(90.0);
-        [
+        let mut rows = vec![
             row(
                 format!("{} pairs ordered alike by {figure}", self.apart),
                 self.alike,
@@ -246,8 +365,30 @@ impl Judged {
                 format!("devices whose {figure} is in the band"),
                 self.held,
                 self.devices,
+                Some(80.0),
+            ),
+            row(
+                format!("devices whose {figure} is in the band of the two ends"),
+                self.held_by_ends,
+                self.devices,
                 None,
             ),
-        ]
+            width("", &self.widths),
+        ];
+        if !self.widths_blind.is_empty() {
+            rows.push(row(
+                format!(
+                    "devices whose {figure} is in the band that the other recordings let expect"
+                ),
+                self.held_blind,
+                self.devices,
+                Some(80.0),
+            ));
+            rows.push(width(
+                " that the other recordings let expect",
+                &self.widths_blind,
+            ));
+        }
+        rows
     }
 }

@@ -11,7 +11,9 @@
 )]
 
 mod decisions;
+mod extremes;
 mod play;
+mod reasons;
 mod requests;
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::model::{Facts, Gaps, Model, Space};
+use plimsoll_core::model::{Facts, Gaps, Model, Played, Space};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::Request;
 use plimsoll_core::rng::Seed;
@@ -77,6 +77,11 @@ impl Trace {
     }
 }
 
+/// The whole of a model.
+pub(crate) fn requests_of(model: &Model, scale: f64, seed: Seed) -> Played {
+    model.play(&model.whole(scale), &Space::AsRecorded, ALIGN, seed)
+}
+
 /// Response times of a play, in order of size.
 #[derive(Debug, Clone)]
 pub(crate) struct Responses(Vec<u64>);
@@ -84,13 +89,21 @@ pub(crate) struct Responses(Vec<u64>);
 impl Responses {
     /// Plays the whole of a model, open loop, with no limit to what is in flight.
     pub(crate) fn of(model: &Model, scale: f64, device: &SimDevice, seed: Seed) -> Responses {
+        Responses::to(requests_of(model, scale, seed), device, seed)
+    }
+
+    /// Response times to these requests, which come in order.
+    pub(crate) fn to(
+        requests: impl Iterator<Item = Request>,
+        device: &SimDevice,
+        seed: Seed,
+    ) -> Responses {
         let mut device = device.device(seed);
-        let played = model.play(&model.whole(scale), &Space::AsRecorded, ALIGN, seed);
         let response = |request: Request| {
             let end = device.serve(request.intended_at, &request);
             end.since(request.intended_at).0
         };
-        let mut all: Vec<u64> = played.map(response).collect();
+        let mut all: Vec<u64> = requests.map(response).collect();
         all.sort_unstable();
         Responses(all)
     }
