@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::file_loop::Play;
 use crate::gate::Gate;
 use crate::layout::{self, Opening};
+use crate::linked::Linked;
 use crate::null::Null;
 use crate::prepare::Ground;
 use crate::recorder::Recorder;
@@ -342,10 +343,21 @@ impl Act<'_> {
         let (end, slots, warmup) = (self.end(), stage.engine.slots(), desk.warmup);
         match (role, self.body) {
             (_, Body::Model(model, excerpt, space)) => {
-                let source = OpenLoop::new(self.requests(model, excerpt, space), excerpt, end);
-                let mut source = Watched::new(source, 1, warmup);
-                let mut ended = stage.act(&mut source, desk, shared, start)?;
-                ended.submitted = source.into_inner().into_submitted();
+                let mut ended;
+                match self.requests(model, excerpt, space) {
+                    Played::Recorded(requests) if model.waits() => {
+                        let source = Linked::new(*requests, excerpt, end);
+                        let mut source = Watched::new(source, 1, warmup);
+                        ended = stage.act(&mut source, desk, shared, start)?;
+                        ended.submitted = source.into_inner().into_submitted();
+                    }
+                    requests => {
+                        let source = OpenLoop::new(requests, excerpt, end);
+                        let mut source = Watched::new(source, 1, warmup);
+                        ended = stage.act(&mut source, desk, shared, start)?;
+                        ended.submitted = source.into_inner().into_submitted();
+                    }
+                }
                 Ok(ended)
             }
             (Role::Threads(first, _), Body::Files(_, play)) => {

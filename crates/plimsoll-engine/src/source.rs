@@ -102,22 +102,18 @@ pub fn scramble(bytes: &mut [u8]) {
     }
 }
 
-/// A model's requests: they come when they come, whatever the target does.
+/// The load handed over, by the cells of an excerpt; what was handed over after the last cell is in the
+/// last.
 #[derive(Debug)]
-pub struct OpenLoop {
-    requests: Played,
-    end: Nanos,
+pub(crate) struct Submitted {
     /// Starts of the cells, then the end of the last.
     edges: Vec<Nanos>,
-    submitted: Vec<Cell>,
+    cells: Vec<Cell>,
     cell: usize,
-    ended: bool,
 }
 
-impl OpenLoop {
-    /// Plays the requests of `excerpt` until `end`.
-    #[must_use]
-    pub fn new(requests: Played, excerpt: &Excerpt, end: Nanos) -> Self {
+impl Submitted {
+    pub(crate) fn new(excerpt: &Excerpt) -> Submitted {
         let mut edges = vec![Nanos(0)];
         for cell in &excerpt.cells {
             let start = edges.last().copied().unwrap_or_default();
@@ -128,12 +124,46 @@ impl OpenLoop {
             read: Load::default(),
             write: Load::default(),
         };
+        Submitted {
+            edges,
+            cells: excerpt.cells.iter().map(empty).collect(),
+            cell: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count(&mut self, request: &Request, at: Nanos) {
+        // Hand-overs come in order, so the cell only moves on.
+        while self.cell + 1 < self.cells.len() && at >= self.edges[self.cell + 1] {
+            self.cell += 1;
+        }
+        if let Some(cell) = self.cells.get_mut(self.cell) {
+            cell.count(request);
+        }
+    }
+
+    pub(crate) fn into_cells(self) -> Vec<Cell> {
+        self.cells
+    }
+}
+
+/// A model's requests: they come when they come, whatever the target does.
+#[derive(Debug)]
+pub struct OpenLoop {
+    requests: Played,
+    end: Nanos,
+    submitted: Submitted,
+    ended: bool,
+}
+
+impl OpenLoop {
+    /// Plays the requests of `excerpt` until `end`.
+    #[must_use]
+    pub fn new(requests: Played, excerpt: &Excerpt, end: Nanos) -> Self {
         OpenLoop {
             requests,
             end,
-            edges,
-            submitted: excerpt.cells.iter().map(empty).collect(),
-            cell: 0,
+            submitted: Submitted::new(excerpt),
             ended: false,
         }
     }
@@ -142,7 +172,7 @@ impl OpenLoop {
     /// handed over after the last cell is in the last.
     #[must_use]
     pub fn into_submitted(self) -> Vec<Cell> {
-        self.submitted
+        self.submitted.into_cells()
     }
 
     fn draw(&mut self) -> Option<Request> {
@@ -163,13 +193,7 @@ impl Source for OpenLoop {
 
     #[inline]
     fn handed_over(&mut self, request: &Request, at: Nanos) {
-        // Hand-overs come in order, so the cell only moves on.
-        while self.cell + 1 < self.submitted.len() && at >= self.edges[self.cell + 1] {
-            self.cell += 1;
-        }
-        if let Some(cell) = self.submitted.get_mut(self.cell) {
-            cell.count(request);
-        }
+        self.submitted.count(request, at);
     }
 
     fn completed(&mut self, _slot: u32, _sample: &Sample) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a model may become: faster, longer, one of its phases, or nobody's.
 
-use super::{Bursts, Cell, Envelope, Known, Model, Packed, Packer, Phase, Rates, ZONE_BYTES};
-use crate::num::{round_u64, to_usize};
+use super::{Bursts, Cell, Envelope, Known, Link, Model, Packed, Packer, Phase, Rates, ZONE_BYTES};
+use crate::num::{round_u64, saturating_u32, to_usize};
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
 use crate::workload::blocks::Traced;
@@ -101,6 +101,11 @@ impl Model {
                 requests.for_each(|request| packer.push(&request));
                 Box::new(packer.finish(length))
             });
+        let links = self.changed_links(change)?;
+        let requests = requests.map(|packed| match links {
+            Some(links) => Box::new(packed.with_links(links.into_iter())),
+            None => packed,
+        });
         let (rate, stretch) = self.factors(change);
         let envelope = Envelope::new(times(&kept.cells, rate, stretch))?;
         let per_s = rate / stretch;
@@ -189,6 +194,47 @@ impl Model {
             slowed(last, slower),
             Box::new(requests),
         )))
+    }
+
+    /// What starts when each of the changed requests has ended; `None` where nothing waits.
+    fn changed_links(&self, change: &Change) -> Result<Option<Vec<Option<Link>>>, String> {
+        let Some(packed) = self.requests.as_ref().filter(|packed| packed.linked() > 0) else {
+            return Ok(None);
+        };
+        let pieces = match &change.phase {
+            Some(_) => self.kept(change.phase.as_deref())?.pieces,
+            None => Vec::new(),
+        };
+        let is_kept = |at: Nanos| {
+            let holds = |piece: &Piece| at >= piece.from && at < piece.to;
+            change.phase.is_none() || pieces.iter().any(holds)
+        };
+        // How many are kept up to each: its new number, where it is kept.
+        let mut kept = Vec::with_capacity(to_usize(packed.requests()));
+        let mut count = 0_u64;
+        for request in packed.unpack() {
+            let keep = is_kept(request.at);
+            kept.push((count, keep));
+            count += u64::from(keep);
+        }
+        let slower = change.stretch / change.rate;
+        let mut links = packed.links();
+        let mut changed = Vec::with_capacity(to_usize(count));
+        for (number, (new, keep)) in kept.iter().enumerate() {
+            let link = links.next_link();
+            if !keep {
+                continue;
+            }
+            changed.push(link.and_then(|link| {
+                let next = number.checked_add(link.distance as usize)?;
+                let (later, is_kept) = kept.get(next)?;
+                is_kept.then(|| Link {
+                    distance: saturating_u32(later - new),
+                    think: slowed(link.think, slower),
+                })
+            }));
+        }
+        Ok(Some(changed))
     }
 
     /// Factors on operations in an interval and on its length.
@@ -461,6 +507,38 @@ mod tests {
             ..Change::default()
         };
         assert_ne!(places(&model.changed(&other).unwrap()), after);
+    }
+
+    #[test]
+    fn what_waits_goes_on_waiting_for_the_same_request() {
+        let mut model = phased(with_requests());
+        let packed = model.requests.take().unwrap();
+        let link = |distance| Link {
+            distance,
+            think: Nanos(3_000),
+        };
+        let all = (0..packed.requests()).map(|n| (n % 2 == 0).then(|| link(7)));
+        model.requests = Some(Box::new(packed.with_links(all)));
+        let faster = Change {
+            rate: 3.0,
+            ..Change::default()
+        };
+        let changed = model.changed(&faster).unwrap().requests.unwrap();
+        let mut links = changed.links();
+        let expected = Link {
+            distance: 7,
+            think: Nanos(1_000),
+        };
+        assert_eq!(links.next_link(), Some(expected));
+        assert_eq!((links.next_link(), changed.linked()), (None, 1_197));
+        // Of 20 and 40 requests in a row the last seven are waited for by none that is kept, except
+        // the first stretch's by those of the second.
+        let phase = Change {
+            phase: Some("scan".into()),
+            ..Change::default()
+        };
+        let changed = model.changed(&phase).unwrap().requests.unwrap();
+        assert_eq!((changed.requests(), changed.linked()), (60, 7 + 17));
     }
 
     #[test]

@@ -27,8 +27,8 @@ pub use change::Change;
 pub use excerpt::{Excerpt, Played};
 pub use facts::{Corner, Extremes, Facts, Known, Origin, Sizes};
 pub use mix::{Member, Mixed};
-pub use packed::{Gaps, Packed, Packer, Unpacked, ZONE_BYTES};
-pub use recorded::{Recorded, Space};
+pub use packed::{Gaps, Link, Links, Packed, Packer, Unpacked, ZONE_BYTES};
+pub use recorded::{Recorded, Space, Step};
 pub use slices::Selection;
 pub use verification::{Checked, Floor, Verification};
 pub use within::Within;
@@ -256,6 +256,14 @@ pub struct Model {
 }
 
 impl Model {
+    /// Whether some of its requests start when an earlier one has ended.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.requests
+            .as_ref()
+            .is_some_and(|packed| packed.linked() > 0)
+    }
+
     /// How long the recorded intervals last together.
     #[must_use]
     pub fn length(&self) -> Nanos {

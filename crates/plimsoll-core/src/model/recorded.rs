@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use super::packed::{Packed, Unpacked, ZONE_BYTES};
+use super::packed::{Link, Links, Packed, Unpacked, ZONE_BYTES};
 use crate::num::{round_u64, saturating_u32};
 use crate::op::Request;
 use crate::units::Nanos;
+use crate::workload::blocks::Traced;
 
 /// Where on the target the requests go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,10 +38,23 @@ impl Space {
     }
 }
 
+/// A request, and what waits for its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Which of the recording's it is, from 0.
+    pub number: u64,
+    /// The request, at the instant at which it was recorded.
+    pub request: Request,
+    /// What waits for its end, if anything.
+    pub link: Option<Link>,
+}
+
 /// The requests of a stretch of a recording: an iterator with fixed memory.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     requests: Unpacked,
+    links: Links,
+    number: u64,
     space: Space,
     from: Nanos,
     scale: f64,
@@ -65,6 +79,8 @@ impl Recorded {
         let largest = u64::from(packed.largest_bytes()).next_multiple_of(align) + align;
         Recorded {
             requests: packed.unpack(),
+            links: packed.links(),
+            number: 0,
             space,
             from,
             scale,
@@ -78,25 +94,53 @@ impl Recorded {
     pub fn len_max(&self) -> u32 {
         saturating_u32(self.len_max)
     }
+
+    /// The next request with what waits for its end. What waited for one before the stretch waits for
+    /// nothing.
+    #[inline]
+    pub fn step(&mut self) -> Option<Step> {
+        // Bounded by the recording.
+        let (traced, number, link) = loop {
+            let traced = self.requests.next()?;
+            let (number, link) = (self.number, self.links.next_link());
+            self.number += 1;
+            if traced.at >= self.from {
+                break (traced, number, link);
+            }
+        };
+        let link = link.map(|link| Link {
+            think: Nanos(round_u64(link.think.0 as f64 / self.scale)),
+            ..link
+        });
+        Some(Step {
+            number,
+            request: self.request(&traced),
+            link,
+        })
+    }
+
+    fn request(&self, traced: &Traced) -> Request {
+        let offset = self.space.place(traced.offset);
+        let start = offset / self.align * self.align;
+        let end = (offset + u64::from(traced.bytes)).next_multiple_of(self.align);
+        let len = if traced.bytes == 0 { 0 } else { end - start };
+        let at = traced.at.since(self.from).0;
+        Request {
+            kind: traced.kind,
+            file: 0,
+            offset: start,
+            len: saturating_u32(len),
+            intended_at: Nanos(round_u64(at as f64 / self.scale)),
+        }
+    }
 }
 
 impl Iterator for Recorded {
     type Item = Request;
 
+    #[inline]
     fn next(&mut self) -> Option<Request> {
-        let from = self.from;
-        let traced = self.requests.find(|request| request.at >= from)?;
-        let offset = self.space.place(traced.offset);
-        let start = offset / self.align * self.align;
-        let end = (offset + u64::from(traced.bytes)).next_multiple_of(self.align);
-        let len = if traced.bytes == 0 { 0 } else { end - start };
-        Some(Request {
-            kind: traced.kind,
-            file: 0,
-            offset: start,
-            len: saturating_u32(len),
-            intended_at: Nanos(round_u64(traced.at.since(from).0 as f64 / self.scale)),
-        })
+        self.step().map(|step| step.request)
     }
 }
 
@@ -105,7 +149,6 @@ mod tests {
     use super::*;
     use crate::model::{Gaps, Packer};
     use crate::op::Kind;
-    use crate::workload::blocks::Traced;
 
     fn packed() -> Packed {
         let mut packer = Packer::new(Gaps::Exact);

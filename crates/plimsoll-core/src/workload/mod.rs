@@ -76,6 +76,9 @@ impl Workload {
     #[must_use]
     pub fn metric(&self) -> Option<Metric> {
         match self {
+            Workload::Model(model) if model.requests.as_ref().is_some_and(|r| r.is_closed()) => {
+                Some(Metric::OpsPerSecond)
+            }
             Workload::Model(_) => Some(Metric::MeanResponse),
             Workload::Blocks(blocks) if blocks.is_open_loop() => Some(Metric::MeanResponse),
             Workload::Blocks(_) | Workload::Files(_) => Some(Metric::OpsPerSecond),

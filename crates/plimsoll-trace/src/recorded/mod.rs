@@ -9,6 +9,7 @@ mod ceiling;
 mod counted;
 mod describe;
 mod measures;
+mod reliance;
 mod reuse;
 mod shuffle;
 mod streams;
@@ -25,6 +26,7 @@ use plimsoll_core::workload::blocks::Traced;
 
 use self::counted::Counted;
 pub(crate) use self::measures::{Measures, distance};
+use self::reliance::Played;
 pub use self::shuffle::Shuffle;
 use self::shuffle::Shuffler;
 pub(crate) use self::table::Table;
@@ -75,7 +77,7 @@ pub struct Keep {
     pub gaps: Option<Gaps>,
     /// Their order, if it is not to be the recorded one.
     pub shuffle: Option<Shuffle>,
-    /// Whether nothing is kept of a limit on what was in flight.
+    /// Whether nothing is kept of a limit on what was in flight, and of what waited for what.
     pub open_loop: bool,
 }
 
@@ -269,6 +271,7 @@ pub fn fit_requests(
     let mut packer = Packer::new(keep.gaps.unwrap_or(device.gaps()));
     let mut shuffler = keep.shuffle.map(Shuffler::new);
     let mut watch = ceiling::Watch::default();
+    let mut waits = reliance::Watch::default();
     let mut last = Nanos(0);
     let mut late = 0u64;
     each(requests, |request| {
@@ -283,6 +286,7 @@ pub fn fit_requests(
         };
         counted.add(&traced, request.took);
         watch.add(last, request.took);
+        waits.add(last, request.took);
         recorded.add(&traced);
         match &mut shuffler {
             Some(shuffler) => shuffler.push(&traced, |request| packer.push(request)),
@@ -294,6 +298,11 @@ pub fn fit_requests(
     }
     let mut packed = packer.finish(survey.length);
     packed.shuffled = keep.shuffle.map(|shuffle| shuffle.window);
+    let reliance = waits.finish();
+    let played = Played::of(keep);
+    if let (Some(found), Played::Waiting) = (&reliance, played) {
+        packed = packed.with_links(found.links.iter().copied());
+    }
     counted.finish(survey.length, requests);
     // What is played are the requests, so nothing is drawn from the intervals to be checked.
     let mut fitted = fit_within(
@@ -306,9 +315,9 @@ pub fn fit_requests(
         },
         0,
     )?;
-    let mut played = Measures::new(device, survey.length);
-    packed.unpack().for_each(|request| played.add(&request));
-    fitted.model.fidelity = compare(recorded, played);
+    let mut submitted = Measures::new(device, survey.length);
+    packed.unpack().for_each(|request| submitted.add(&request));
+    fitted.model.fidelity = compare(recorded, submitted);
     fitted.model.requests = Some(Box::new(packed));
     if requests.origin_unix_ns().is_none() {
         let (from, to) = ends_without_date(&*requests, survey.length);
@@ -322,6 +331,9 @@ pub fn fit_requests(
         fitted.model.facts.threads = (!keep.open_loop).then(|| ceiling.threads());
         fitted.warnings.push(ceiling.sentence(keep.open_loop));
     }
+    fitted
+        .warnings
+        .extend(reliance.map(|found| found.sentence(played)));
     if late > 0 {
         fitted.warnings.push(format!(
             "{late} requests stand behind later ones and count as of the later one's time"

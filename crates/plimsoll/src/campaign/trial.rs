@@ -90,6 +90,8 @@ impl Play {
     fn fidelity(&self, model: &Model, scale: f64, submitted: &[Cell]) -> Vec<Fidelity> {
         match self {
             Play::Closed => Vec::new(),
+            // How much is handed over is what the storage makes of it.
+            Play::Requests(_) if model.waits() => Vec::new(),
             Play::Whole(excerpt) => {
                 plimsoll_trace::fidelity(&excerpt.cells, submitted, &model.bursts)
             }

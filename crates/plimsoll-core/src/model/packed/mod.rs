@@ -7,6 +7,7 @@
 //! is given back at the next gaps, so that the play keeps time with the recording.
 
 mod coder;
+mod links;
 mod sequence;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use self::coder::{Reader, Writer};
+pub use self::links::{Link, Links};
 use self::sequence::{Sequence, TABLES};
+use crate::num::to_usize;
 use crate::op::Kind;
 use crate::units::Nanos;
 use crate::workload::blocks::Traced;
@@ -35,6 +38,9 @@ pub enum Gaps {
 
 /// Requests of a block, each with its own frequencies.
 const BLOCK: u64 = 1 << 18;
+
+/// Share of the requests that wait for an earlier one in a closed loop, at least.
+const CLOSED_SHARE: f64 = 0.9;
 
 /// Zones of the device, by which it is told what of it was touched.
 pub const ZONE_BYTES: u64 = 1 << 20;
@@ -63,10 +69,24 @@ pub struct Packed {
     /// Zones that were touched.
     zones: u64,
     packed_bytes: u64,
+    /// Requests that start when an earlier one has ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    linked: u64,
+    /// The last so many of the bytes tell which.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    links_bytes: u64,
     /// FNV-1a of the bytes, in 16 hexadecimal digits.
     digest: String,
     #[serde(skip)]
     bytes: Option<Arc<[u8]>>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serialisation asks for a reference"
+)]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 impl PartialEq for Packed {
@@ -139,6 +159,49 @@ impl Packed {
         }
         self.bytes = Some(bytes.into());
         Ok(())
+    }
+
+    /// How many of the requests start when an earlier one has ended.
+    #[must_use]
+    pub fn linked(&self) -> u64 {
+        self.linked
+    }
+
+    /// Whether nearly all requests wait for an earlier one, so that the storage sets the pace.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.linked > 0 && self.linked as f64 >= CLOSED_SHARE * self.requests as f64
+    }
+
+    /// With what starts when each request has ended, in their order. Of what was said before nothing
+    /// stays; without the bytes nothing is said.
+    #[must_use]
+    pub fn with_links(mut self, links: impl Iterator<Item = Option<Link>>) -> Packed {
+        let Some(bytes) = &self.bytes else {
+            return self;
+        };
+        let requests = bytes.len() - to_usize(self.links_bytes).min(bytes.len());
+        let mut bytes = bytes[..requests].to_vec();
+        self.linked = links::write(links, &mut bytes);
+        if self.linked == 0 {
+            bytes.truncate(requests);
+        }
+        self.links_bytes = (bytes.len() - requests) as u64;
+        self.packed_bytes = bytes.len() as u64;
+        self.digest = digest(&bytes);
+        self.bytes = Some(bytes.into());
+        self
+    }
+
+    /// What starts when each request has ended, in the order of [`Packed::unpack`].
+    #[must_use]
+    pub fn links(&self) -> Links {
+        let bytes = self.bytes.clone().unwrap_or_default();
+        let at = bytes.len() - to_usize(self.links_bytes).min(bytes.len());
+        match self.linked {
+            0 => Links::new(Arc::default(), 0),
+            _ => Links::new(bytes, at),
+        }
     }
 
     /// The requests in their order; none as long as the bytes are not attached.
@@ -276,6 +339,8 @@ impl Packer {
             span_bytes: self.span_bytes,
             zones: self.zones.0.len() as u64,
             packed_bytes: self.bytes.len() as u64,
+            linked: 0,
+            links_bytes: 0,
             digest: digest(&self.bytes),
             bytes: Some(self.bytes.into()),
         }
@@ -326,7 +391,7 @@ impl Iterator for Unpacked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::num::{saturating_u32, to_usize};
+    use crate::num::saturating_u32;
     use crate::rng::{Rng, Seed};
 
     /// Four streams that run into one another, a block that is written again and again, and jumps.
@@ -365,6 +430,37 @@ mod tests {
         let mut packer = Packer::new(gaps);
         requests.iter().for_each(|request| packer.push(request));
         packer.finish(Nanos(0))
+    }
+
+    #[test]
+    fn links_stand_behind_the_requests_and_change_none_of_them() {
+        let mut packer = Packer::new(Gaps::Exact);
+        for number in 0..1_000_u64 {
+            packer.push(&Traced {
+                at: Nanos(number * 1_000),
+                kind: Kind::Read,
+                offset: number * 4_096,
+                bytes: 4_096,
+            });
+        }
+        let plain = packer.finish(Nanos(1_000_000));
+        let link = |number: u64| {
+            (number % 3 != 0).then(|| Link {
+                distance: 1 + saturating_u32(number % 5),
+                think: Nanos(number),
+            })
+        };
+        let linked = plain.clone().with_links((0..1_000).map(link));
+        assert_eq!((plain.linked(), linked.linked()), (0, 666));
+        assert!(linked.unpack().eq(plain.unpack()) && linked != plain);
+        let mut read = linked.links();
+        assert!((0..1_000).all(|number| read.next_link() == link(number)));
+        assert_eq!(plain.links().next_link(), None);
+        // Said again, and taken back.
+        let again = linked.clone().with_links((0..1_000).map(link));
+        assert_eq!(again.bytes(), linked.bytes());
+        let none = linked.with_links((0..1_000).map(|_| None));
+        assert_eq!((none.bytes(), none.is_closed()), (plain.bytes(), false));
     }
 
     #[test]

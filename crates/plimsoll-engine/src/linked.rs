@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that wait for earlier ones: each starts a while after the end of the one it waited for when
+//! it was recorded, the others when they did then.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use plimsoll_core::model::{Cell, Excerpt, Link, Recorded, Step};
+use plimsoll_core::op::{Request, Sample};
+use plimsoll_core::units::Nanos;
+
+use crate::error::Error;
+use crate::source::{Next, Source, Submitted};
+
+/// Recorded requests with what waits for what.
+///
+/// Of the recording as much is read ahead as the clock has come to, and as far as ends ask for: of
+/// requests that wait, those are held whose turn has not come.
+#[derive(Debug)]
+pub struct Linked {
+    requests: Recorded,
+    end: Nanos,
+    /// When the last one that was read was recorded; those behind were not recorded before.
+    read_until: Nanos,
+    all_read: bool,
+    /// Which requests of those not read yet wait.
+    waiting: HashSet<u64>,
+    held: HashMap<u64, Step>,
+    /// What may start, by when it is to.
+    due: BinaryHeap<Reverse<(Nanos, u64)>>,
+    steps: HashMap<u64, Step>,
+    /// What is in flight in each slot.
+    in_flight: HashMap<u32, (u64, Option<Link>)>,
+    submitted: Submitted,
+}
+
+impl Linked {
+    /// Plays the requests of `excerpt` until `end`.
+    #[must_use]
+    pub fn new(requests: Recorded, excerpt: &Excerpt, end: Nanos) -> Linked {
+        Linked {
+            requests,
+            end,
+            read_until: Nanos(0),
+            all_read: false,
+            waiting: HashSet::new(),
+            held: HashMap::new(),
+            due: BinaryHeap::new(),
+            steps: HashMap::new(),
+            in_flight: HashMap::new(),
+            submitted: Submitted::new(excerpt),
+        }
+    }
+
+    /// The load handed over, by the cells of the play in which it was handed over.
+    #[must_use]
+    pub fn into_submitted(self) -> Vec<Cell> {
+        self.submitted.into_cells()
+    }
+
+    fn read(&mut self) {
+        let Some(step) = self.requests.step() else {
+            self.all_read = true;
+            return;
+        };
+        self.read_until = step.request.intended_at;
+        if let Some(link) = step.link {
+            self.waiting.insert(step.number + u64::from(link.distance));
+        }
+        if self.waiting.remove(&step.number) {
+            self.held.insert(step.number, step);
+        } else {
+            self.start_at(step, step.request.intended_at);
+        }
+    }
+
+    fn start_at(&mut self, step: Step, at: Nanos) {
+        self.due.push(Reverse((at, step.number)));
+        let request = Request {
+            intended_at: at,
+            ..step.request
+        };
+        self.steps.insert(step.number, Step { request, ..step });
+    }
+
+    /// Lets start what waited for a request that ended at `at`.
+    fn follow(&mut self, number: u64, link: Link, at: Nanos) {
+        let next = number + u64::from(link.distance);
+        while !self.held.contains_key(&next) && !self.all_read {
+            self.read();
+        }
+        if let Some(step) = self.held.remove(&next) {
+            self.start_at(step, at + link.think);
+        }
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Request> {
+        let Reverse((_, number)) = self.due.pop()?;
+        let step = self.steps.remove(&number)?;
+        self.in_flight.insert(slot, (number, step.link));
+        Some(step.request)
+    }
+
+    fn first_due(&self) -> Option<Nanos> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+}
+
+impl Source for Linked {
+    fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
+        if now >= self.end {
+            return Ok(Next::End);
+        }
+        let idle = self.in_flight.is_empty();
+        // Bounded by the recording. Where nothing is in flight only a request behind can go on.
+        while !self.all_read && (self.read_until <= now || idle && self.due.is_empty()) {
+            self.read();
+        }
+        let first = self.first_due();
+        if first.is_some_and(|at| at <= now) {
+            return Ok(self.take(slot).map_or(Next::End, Next::Request));
+        }
+        let behind = (!self.all_read).then_some(self.read_until);
+        Ok(match first.into_iter().chain(behind).min() {
+            Some(at) if idle && first.is_none_or(|first| first >= self.end) && at >= self.end => {
+                Next::End
+            }
+            Some(at) => Next::Until(at.min(self.end)),
+            None if idle => Next::End,
+            None => Next::Wait,
+        })
+    }
+
+    fn handed_over(&mut self, request: &Request, at: Nanos) {
+        self.submitted.count(request, at);
+    }
+
+    fn completed(&mut self, slot: u32, sample: &Sample) {
+        if let Some((number, Some(link))) = self.in_flight.remove(&slot) {
+            self.follow(number, link, sample.completed_at);
+        }
+    }
+
+    fn left_before(&mut self, time: Nanos) -> u64 {
+        let time = time.min(self.end);
+        while !self.all_read && self.read_until < time {
+            self.read();
+        }
+        let due = self.due.iter().filter(|Reverse((at, _))| *at < time);
+        due.count() as u64
+    }
+}

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether recorded requests waited for earlier ones, and which for which.
+//!
+//! Two kinds of waiting leave traces that independent arrivals do not. A *chain*: requests that start
+//! a short and steady time after another has ended, far more often than by chance. A *closed loop*:
+//! so many lanes, each of which thinks after its request has ended and then sends the next, so that
+//! the fewer of them are in flight, the more start. Where neither is plain, requests stay where they
+//! were: open loop. The rules, their limits and why they are as they are stand in
+//! `docs/workloads/models.md`.
+
+use plimsoll_core::model::Link;
+use plimsoll_core::num::{ratio, round_u64, saturating_u32};
+use plimsoll_core::units::Nanos;
+
+use super::Keep;
+
+/// Fewest requests that tell something.
+const REQUESTS_MIN: usize = 200;
+/// Most requests that are looked at: their starts and ends are held.
+const REQUESTS_MAX: usize = 1 << 22;
+
+/// A start looks back over so many ends: the chains that may be under way at once.
+const ENDS_BACK: usize = 32;
+/// The longest pause that is looked for, in mean times between starts: as many ends are surely among
+/// those that a start looks back over, and with them what is met by chance.
+const PAUSE_GAPS: f64 = 8.0;
+/// The first so many requests are looked at for chains.
+const LOOKED_AT: usize = 1 << 16;
+/// What is steady: the longest of the pauses over the shortest.
+const STEADY: f64 = 1.26;
+/// Share of the requests that must follow another in the steady pause, chance taken off.
+const CHAINED_MIN: f64 = 0.2;
+/// How many times as many pairs there must be in the steady pause as by chance.
+const OVER_CHANCE: f64 = 3.0;
+
+/// Twice the difference of the logarithms of the likelihoods, at least.
+const EVIDENCE_MIN: f64 = 30.0;
+/// Share of what an even rate leaves unexplained that the lanes must explain.
+const EXPLAINED_MIN: f64 = 0.75;
+/// The lanes are at most so many times as many as were ever in flight.
+const LANES_OVER_MOST: usize = 2;
+/// Starts at distances that vary less than this share are kept by a clock, unless the pauses show
+/// otherwise.
+const BY_CLOCK: f64 = 0.5;
+
+/// How requests wait for earlier ones.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Way {
+    /// Lanes that send one request after the other.
+    Closed {
+        /// How many.
+        lanes: usize,
+        /// The mean time from an end to the lane's next start, ns.
+        think_ns: f64,
+        /// Share of what an even rate leaves unexplained that they explain.
+        explained: f64,
+    },
+    /// Requests that follow others after a steady pause.
+    Chained {
+        /// Share of all requests.
+        share: f64,
+        /// Share of them that would be found by chance.
+        by_chance: f64,
+        /// The shortest and the longest pause, ns.
+        pause_ns: (f64, f64),
+    },
+}
+
+/// How requests that waited are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Played {
+    /// At their instants, as was asked.
+    Open,
+    /// At their instants, as their order is another.
+    Shuffled,
+    /// After those that they waited for.
+    Waiting,
+}
+
+impl Played {
+    pub(super) fn of(keep: Keep) -> Played {
+        match keep {
+            Keep {
+                open_loop: true, ..
+            } => Played::Open,
+            Keep {
+                shuffle: Some(_), ..
+            } => Played::Shuffled,
+            Keep { .. } => Played::Waiting,
+        }
+    }
+}
+
+/// What waits for what.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Reliance {
+    pub(super) way: Way,
+    /// By request: which later one starts when it has ended.
+    pub(super) links: Vec<Option<Link>>,
+}
+
+impl Reliance {
+    /// What the reader should know of it.
+    pub(super) fn sentence(&self, played: Played) -> String {
+        let found = match self.way {
+            Way::Closed {
+                lanes,
+                think_ns,
+                explained,
+            } => format!(
+                "the fewer requests were in flight, the more started: {lanes} lanes that pause for {} \
+                 on average explain {:.0} % of it, as in a closed loop",
+                Nanos(round_u64(think_ns)),
+                explained * 100.0
+            ),
+            Way::Chained {
+                share,
+                by_chance,
+                pause_ns: (low, high),
+            } => format!(
+                "{:.0} % of the requests start {} to {} after another has ended (of them {:.0} % by \
+                 chance), as in chains",
+                share * 100.0,
+                Nanos(round_u64(low)),
+                Nanos(round_u64(high)),
+                by_chance * 100.0
+            ),
+        };
+        let played = match played {
+            Played::Open => "they are played open loop, as was asked",
+            Played::Shuffled => "they are played open loop, as shuffled requests wait for none",
+            Played::Waiting => "each is played so long after the end of the one it waited for",
+        };
+        format!("{found}: {played}")
+    }
+}
+
+/// Starts and ends of requests, in the order of the starts.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    times: Vec<(u64, u64)>,
+    /// Whether some told no end, or there were too many.
+    lacks: bool,
+}
+
+impl Watch {
+    /// A request that started and took so long, if that is told.
+    pub(super) fn add(&mut self, at: Nanos, took: Option<Nanos>) {
+        match took {
+            Some(took) if self.times.len() < REQUESTS_MAX => {
+                self.times.push((at.0, at.0.saturating_add(took.0)));
+            }
+            _ => {
+                self.lacks = true;
+                self.times = Vec::new();
+            }
+        }
+    }
+
+    /// What waits for what, if that is plain.
+    pub(super) fn finish(self) -> Option<Reliance> {
+        if self.lacks || self.times.len() < REQUESTS_MIN {
+            return None;
+        }
+        chained(&self.times).or_else(|| closed(&self.times))
+    }
+}
+
+/// Requests by their ends.
+fn by_end(times: &[(u64, u64)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|request| times[*request].1);
+    order
+}
+
+// ---- chains
+
+/// Tells every pair of a start and one of the ends before it, the latest end first: the pause, who
+/// ended, who started.
+fn pauses(times: &[(u64, u64)], ends: &[usize], mut tell: impl FnMut(f64, usize, usize)) {
+    let mut ended = 0;
+    for (starts, (at, _)) in times.iter().enumerate() {
+        while ends.get(ended).is_some_and(|one| times[*one].1 <= *at) {
+            ended += 1;
+        }
+        for one in ends[..ended].iter().rev().take(ENDS_BACK) {
+            // Recordings count in microseconds or finer; a pause of nothing is one of less.
+            let pause = (at - times[*one].1).max(1) as f64;
+            if *one < starts {
+                tell(pause, *one, starts);
+            }
+        }
+    }
+}
+
+/// A pause that is met far more often than by chance.
+struct Steady {
+    low: f64,
+    high: f64,
+    by_chance: f64,
+}
+
+/// The steady pause with the most pairs over chance, and none longer than `longest`: chance is how
+/// dense pairs are around it.
+fn steady(sorted: &[f64], requests: usize, longest: f64) -> Option<Steady> {
+    let below = |pause: f64| sorted.partition_point(|one| *one < pause);
+    let mut best: Option<(f64, Steady)> = None;
+    // Windows that begin at a pause that is there, a thousand of them at most.
+    for first in (0..sorted.len()).step_by((sorted.len() / 4_096).max(1)) {
+        let low = sorted[first];
+        let high = low * STEADY;
+        if high > longest {
+            break;
+        }
+        let count = (below(high) - below(low)) as f64;
+        // As wide on both sides, a window's width away.
+        let width = high - low;
+        let (left, right) = ((low - 2.0 * width).max(0.0), high + 4.0 * width);
+        let around =
+            below(low - width).saturating_sub(below(left)) + below(right) - below(high + width);
+        let room = (low - width - left).max(0.0) + 3.0 * width;
+        let by_chance = around as f64 * width / room;
+        let over = count - by_chance;
+        let is_plain = over >= CHAINED_MIN * requests as f64 && count >= OVER_CHANCE * by_chance;
+        if is_plain && best.as_ref().is_none_or(|(most, _)| over > *most) {
+            let by_chance = by_chance / count;
+            best = Some((
+                over,
+                Steady {
+                    low,
+                    high,
+                    by_chance,
+                },
+            ));
+        }
+    }
+    best.map(|(_, steady)| steady)
+}
+
+fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
+    let looked_at = &times[..times.len().min(LOOKED_AT)];
+    let mut sorted = Vec::new();
+    pauses(looked_at, &by_end(looked_at), |pause, _, _| {
+        sorted.push(pause);
+    });
+    sorted.sort_by(f64::total_cmp);
+    // What is further back than that, the ends that are looked at may not reach.
+    let lasted = looked_at.last()?.0.saturating_sub(looked_at.first()?.0) as f64;
+    let longest = PAUSE_GAPS * lasted / looked_at.len() as f64;
+    let steady = steady(&sorted, looked_at.len(), longest)?;
+    let mut links = vec![None; times.len()];
+    let mut follows = vec![false; times.len()];
+    let mut pairs = Vec::new();
+    pauses(times, &by_end(times), |pause, one, starts| {
+        let fits = pause >= steady.low && pause < steady.high;
+        if fits && !follows[starts] && links[one].is_none() {
+            follows[starts] = true;
+            links[one] = link(times, one, starts);
+            pairs.push((one, starts));
+        }
+    });
+    let share = pairs.len() as f64 / times.len() as f64;
+    let is_plain = share >= CHAINED_MIN && !is_by_clock(times, &pairs);
+    is_plain.then_some(Reliance {
+        way: Way::Chained {
+            share,
+            by_chance: steady.by_chance,
+            pause_ns: (steady.low, steady.high),
+        },
+        links,
+    })
+}
+
+fn link(times: &[(u64, u64)], one: usize, starts: usize) -> Option<Link> {
+    let distance = starts.checked_sub(one).filter(|distance| *distance > 0)?;
+    Some(Link {
+        distance: saturating_u32(distance as u64),
+        think: Nanos(times[starts].0.saturating_sub(times[one].1)),
+    })
+}
+
+// ---- closed loops
+
+/// Time and starts by how many were in flight.
+#[derive(Debug, Default)]
+struct Levels {
+    time_ns: Vec<f64>,
+    starts: Vec<f64>,
+}
+
+impl Levels {
+    fn of(times: &[(u64, u64)], ends: &[usize]) -> Levels {
+        let mut levels = Levels::default();
+        let (mut ended, mut now) = (0, times.first().map_or(0, |first| first.0));
+        for (started, (at, _)) in times.iter().enumerate() {
+            // What takes no time may stand behind its like: no more end than have started.
+            while ended < started && times[ends[ended]].1 <= *at {
+                let end = times[ends[ended]].1;
+                levels.pass(started - ended, end.saturating_sub(now));
+                now = now.max(end);
+                ended += 1;
+            }
+            levels.pass(started - ended, at.saturating_sub(now));
+            now = now.max(*at);
+            levels.starts[started - ended] += 1.0;
+        }
+        levels
+    }
+
+    fn pass(&mut self, level: usize, ns: u64) {
+        if self.time_ns.len() <= level {
+            self.time_ns.resize(level + 1, 0.0);
+            self.starts.resize(level + 1, 0.0);
+        }
+        self.time_ns[level] += ns as f64;
+    }
+
+    fn all_starts(&self) -> f64 {
+        self.starts.iter().sum()
+    }
+
+    /// The mean pause of so many lanes: the time that they were not in flight, by starts.
+    fn think_ns(&self, lanes: usize) -> f64 {
+        let free = |(level, time): (usize, &f64)| lanes.saturating_sub(level) as f64 * time;
+        let idle: f64 = self.time_ns.iter().enumerate().map(free).sum();
+        ratio(idle, self.all_starts())
+    }
+
+    /// What rates by level leave unexplained: twice how much less likely the starts are than with
+    /// the rate of each level as it was.
+    fn deviance(&self, rate: impl Fn(usize) -> f64) -> f64 {
+        let of = |(level, (time, starts)): (usize, (&f64, &f64))| {
+            let expected = rate(level) * time;
+            let likely = match *starts > 0.0 {
+                true => starts * (starts / expected).ln(),
+                false => 0.0,
+            };
+            2.0 * (likely - (starts - expected))
+        };
+        self.time_ns
+            .iter()
+            .zip(&self.starts)
+            .enumerate()
+            .map(of)
+            .sum()
+    }
+}
+
+fn closed(times: &[(u64, u64)]) -> Option<Reliance> {
+    let ends = by_end(times);
+    let levels = Levels::of(times, &ends);
+    // The largest level at which one starts makes one more.
+    let most = levels.starts.iter().rposition(|starts| *starts > 0.0)? + 1;
+    let even = ratio(levels.all_starts(), levels.time_ns.iter().sum());
+    let open = levels.deviance(|_| even);
+    let lanes_deviance = |lanes: usize| {
+        let think = levels.think_ns(lanes).max(f64::MIN_POSITIVE);
+        // Instants that coincide may seem one more than there are lanes.
+        levels.deviance(|level| (lanes.saturating_sub(level) as f64 / think).max(1e-12 * even))
+    };
+    let (lanes, left) = (most..=most * LANES_OVER_MOST)
+        .map(|lanes| (lanes, lanes_deviance(lanes)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let explained = 1.0 - ratio(left, open);
+    let is_plain = open - left >= EVIDENCE_MIN && explained >= EXPLAINED_MIN;
+    let pairs: Vec<(usize, usize)> = ends.iter().copied().zip(lanes..times.len()).collect();
+    let is_bounded = lanes < most * LANES_OVER_MOST || most == 1;
+    if !is_plain || !is_bounded || is_by_clock(times, &pairs) {
+        return None;
+    }
+    let mut links = vec![None; times.len()];
+    for (one, starts) in pairs {
+        links[one] = link(times, one, starts);
+    }
+    let way = Way::Closed {
+        lanes,
+        think_ns: levels.think_ns(lanes),
+        explained,
+    };
+    Some(Reliance { way, links })
+}
+
+/// Whether the starts keep to a clock instead of to ends: then a pause is the shorter the longer the
+/// request before it took. `pairs` are who ended and who started then.
+fn is_by_clock(times: &[(u64, u64)], pairs: &[(usize, usize)]) -> bool {
+    let gaps: Vec<f64> = times
+        .windows(2)
+        .map(|two| (two[1].0 - two[0].0) as f64)
+        .collect();
+    let (mean, variance) = moments(&gaps);
+    if ratio(variance.sqrt(), mean) >= BY_CLOCK {
+        return false;
+    }
+    let took = |one: usize| (times[one].1 - times[one].0) as f64;
+    let pause = |(one, starts): (usize, usize)| times[starts].0 as f64 - times[one].1 as f64;
+    let (mean_took, spread) = moments(&pairs.iter().map(|pair| took(pair.0)).collect::<Vec<_>>());
+    let (mean_pause, _) = moments(&pairs.iter().map(|pair| pause(*pair)).collect::<Vec<_>>());
+    let together = pairs
+        .iter()
+        .map(|pair| (took(pair.0) - mean_took) * (pause(*pair) - mean_pause));
+    let slope = ratio(together.sum::<f64>() / pairs.len() as f64, spread);
+    // Where all take the same time nothing is told, and a clock is the safer guess.
+    spread.sqrt() < mean_took * 1e-3 || slope < -0.5
+}
+
+/// Mean and variance.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let mean = ratio(values.iter().sum(), values.len() as f64);
+    let off = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, ratio(off, values.len() as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::rng::{Rng, Seed};
+
+    fn ns(value: f64) -> u64 {
+        round_u64(value)
+    }
+
+    fn found(mut times: Vec<(u64, u64)>) -> Option<Reliance> {
+        times.sort_unstable();
+        let mut watch = Watch::default();
+        for (at, end) in times {
+            watch.add(Nanos(at), Some(Nanos(end - at)));
+        }
+        watch.finish()
+    }
+
+    /// Independent arrivals; each takes an exponential time of 1 ms.
+    fn open(seed: u64, gap_ns: impl Fn(&mut Rng) -> f64) -> Vec<(u64, u64)> {
+        let mut rng = Rng::new(Seed(seed));
+        let mut at = 0.0;
+        let mut one = || {
+            at += gap_ns(&mut rng);
+            (ns(at), ns(at + rng.exponential(1e6)))
+        };
+        (0..3_000).map(|_| one()).collect()
+    }
+
+    /// Lanes that think for an exponential time; each request takes an exponential 1 ms.
+    fn lanes(seed: u64, lanes: usize, think_ns: f64) -> Vec<(u64, u64)> {
+        let mut rng = Rng::new(Seed(seed));
+        let mut all = Vec::new();
+        for _ in 0..lanes {
+            let mut at = rng.exponential(think_ns);
+            while at < 2e9 {
+                let end = at + rng.exponential(1e6);
+                all.push((ns(at), ns(end)));
+                at = end + rng.exponential(think_ns);
+            }
+        }
+        all
+    }
+
+    /// Independent chains of five, each request 200 µs after the end of the one before.
+    fn chains(seed: u64, gap_ns: f64) -> Vec<(u64, u64)> {
+        let mut rng = Rng::new(Seed(seed));
+        let (mut first, mut all) = (0.0, Vec::new());
+        for _ in 0..600 {
+            first += rng.exponential(gap_ns);
+            let mut at = first;
+            for _ in 0..5 {
+                let end = at + rng.exponential(1e6);
+                all.push((ns(at), ns(end)));
+                at = end + 195_000.0 + 10_000.0 * rng.unit();
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn independent_requests_wait_for_none() {
+        let mut wrong = Vec::new();
+        for seed in 0..20 {
+            for load in [0.3, 2.0, 8.0] {
+                let poisson = open(seed, |rng| rng.exponential(1e6 / load));
+                wrong.extend(found(poisson).map(|found| (seed, load, found.way)));
+            }
+        }
+        assert!(wrong.len() <= 3, "{wrong:?}");
+    }
+
+    #[test]
+    fn a_clock_and_bursts_are_no_lanes() {
+        for seed in 0..20 {
+            assert_eq!(found(open(seed, |_| 8e6)).map(|found| found.way), None);
+            let bursts = open(seed, |rng| {
+                let mean = if rng.unit() < 0.9 { 1e5 } else { 1e7 };
+                rng.exponential(mean)
+            });
+            assert_eq!(found(bursts).map(|found| found.way), None);
+        }
+    }
+
+    #[test]
+    fn lanes_that_think_are_found_with_their_number_and_their_pause() {
+        let mut right = 0;
+        for seed in 0..20 {
+            for (count, think) in [(1, 5e6), (4, 1e6), (8, 4e6)] {
+                let found = found(lanes(seed, count, think));
+                let Some(Way::Closed {
+                    lanes, think_ns, ..
+                }) = found.map(|found| found.way)
+                else {
+                    continue;
+                };
+                // One lane more or less, with a longer or shorter pause, gives the same starts.
+                let is_near = (think_ns / think - 1.0).abs() < 0.25;
+                right += u64::from(lanes.abs_diff(count) <= 1 && is_near);
+            }
+        }
+        assert!(right >= 57, "{right} of 60");
+    }
+
+    #[test]
+    fn chains_are_found_with_what_follows_what() {
+        let mut right = 0;
+        for seed in 0..20 {
+            // One chain at a time, and three.
+            for gap in [2e7, 2e6] {
+                let mut times = chains(seed, gap);
+                times.sort_unstable();
+                let Some(found) = found(times.clone()) else {
+                    continue;
+                };
+                let Way::Chained { share, .. } = found.way else {
+                    continue;
+                };
+                let mut thinks = found.links.iter().flatten();
+                let is_near = thinks.all(|link| (150_000..260_000).contains(&link.think.0));
+                right += u64::from((0.7..=0.85).contains(&share) && is_near);
+            }
+        }
+        assert!(right >= 38, "{right} of 40");
+    }
+
+    #[test]
+    fn without_ends_nothing_is_told() {
+        let mut watch = Watch::default();
+        for (at, _) in lanes(1, 4, 1e6) {
+            watch.add(Nanos(at), None);
+        }
+        assert_eq!(watch.finish(), None);
+    }
+}
