@@ -23,6 +23,7 @@ pub mod profile;
 pub mod recording;
 pub mod rng;
 pub mod settings;
+pub mod table;
 pub mod target;
 pub mod units;
 pub mod workload;

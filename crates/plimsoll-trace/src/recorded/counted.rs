@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests counted by intervals, so that what describes counters describes them, too.
 
+use std::ops::Range;
+
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
@@ -38,6 +40,8 @@ pub(crate) struct Counted {
     disk: String,
     interval: Nanos,
     bins: Vec<Bin>,
+    /// The interval of the last request, in time, and its place in `bins`.
+    now: (Range<u64>, u64),
     tells_service: bool,
     /// The end of the last request that is known to end.
     busy_until: Nanos,
@@ -56,6 +60,7 @@ impl Counted {
             disk: disk.into(),
             interval,
             bins: Vec::new(),
+            now: (0..0, 0),
             tells_service: false,
             busy_until: Nanos(0),
             times: Times::new(&about.name, "UTC", nothing).0,
@@ -71,6 +76,11 @@ impl Counted {
             Kind::Write => 1,
             _ => return,
         };
+        if !self.now.0.contains(&request.at.0) {
+            let place = self.place(request.at);
+            let begin = place.saturating_mul(self.interval.0);
+            self.now = (begin..begin.saturating_add(self.interval.0), place);
+        }
         let bin = self.bin(request.at);
         bin.ops[direction] += 1;
         bin.bytes[direction] += u64::from(request.bytes);
@@ -95,6 +105,10 @@ impl Counted {
     }
 
     fn place(&self, at: Nanos) -> u64 {
+        // Divisions take their time, and most of what is asked for lies in one interval.
+        if self.now.0.contains(&at.0) {
+            return self.now.1;
+        }
         (at.0 / self.interval.0.max(1)).min(INTERVALS_MAX)
     }
 

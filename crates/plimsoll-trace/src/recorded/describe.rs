@@ -200,7 +200,7 @@ impl Seen {
     fn finish(mut self, carries: &Carries, busy: Nanos) -> RequestsProfile {
         self.measures.finish();
         let sizes = match carries.sizes {
-            Detail::Each => self.measures.sizes(),
+            Detail::Each => self.measures.content().sizes(),
             _ => Vec::new(),
         };
         let tells_starts = carries.arrivals == Detail::Each;
@@ -220,17 +220,17 @@ impl Seen {
             in_flight: self.in_flight(busy),
         };
         if carries.offsets {
-            profile.skew = skew(self.measures.zones());
+            profile.skew = skew(self.measures.content().zones());
             profile.span_bytes = self.touched.span_bytes();
             profile.working_set = self.touched.working_sets(self.length);
-            profile.misses = misses(&self.measures.miss_ratios());
+            profile.misses = misses(&self.measures.content().miss_ratios());
             profile.streams = self.streams.finish();
         }
         profile
     }
 
     fn kinds(&self) -> Vec<KindProfile> {
-        let totals = Kind::ALL.into_iter().zip(self.measures.totals());
+        let totals = Kind::ALL.into_iter().zip(self.measures.content().totals());
         let kinds = totals.filter(|(_, (requests, _))| *requests > 0);
         let profile = |(kind, (requests, bytes)): (Kind, &(u64, u64))| KindProfile {
             kind,

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is measured of a stream of requests, and how far two streams are apart.
 
-use plimsoll_core::model::{Fidelity, ZONE_BYTES};
-use plimsoll_core::num::{ratio, saturating_u32, to_usize};
+use std::ops::Range;
+
+use plimsoll_core::model::{Fidelity, Packed};
+use plimsoll_core::num::{ratio, to_usize};
 use plimsoll_core::op::Kind;
-use plimsoll_core::profile::{Dispersion, SizeCount};
+use plimsoll_core::profile::Dispersion;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
 use super::Device;
-use super::reuse::Reuse;
-use super::table::Table;
+use super::content::Content;
 
 /// Bits behind the first by which gaps are put into classes: 64 for each power of two, fine against
 /// those in which gaps are kept.
 const GAP_BITS: u32 = 6;
-/// Windows in which requests are counted, for how bursty they are.
+/// Windows in which requests are counted, for how bursty they are. Each length is a multiple of the
+/// first.
 const WINDOWS: [(Nanos, &str); 5] = [
     (Nanos(10_000_000), "10 ms"),
     (Nanos(100_000_000), "100 ms"),
@@ -44,14 +46,6 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, window: u64) {
-        if window != self.window {
-            self.close();
-            self.window = window;
-        }
-        self.count += 1;
-    }
-
     fn close(&mut self) {
         let count = self.count as f64;
         self.sum += count;
@@ -67,82 +61,154 @@ impl Counts {
     }
 }
 
-/// What is measured of a stream.
-pub(crate) struct Measures {
-    length: Nanos,
-    /// Operations and bytes by kind, in the order of [`Kind::ALL`].
-    totals: [(u64, u64); Kind::ALL.len()],
-    /// Requests by kind and size.
-    transfers: Table<u64>,
+/// Counts in windows of all lengths.
+#[derive(Debug, Default)]
+struct Windows {
+    /// The shortest window that is counted in.
+    now: Range<u64>,
+    count: u64,
+    counts: [Counts; WINDOWS.len()],
+}
+
+impl Windows {
+    fn add(&mut self, at: Nanos) {
+        if !self.now.contains(&at.0) {
+            self.turn_to(at);
+        }
+        self.count += 1;
+    }
+
+    /// Ends the windows in which `at` does not lie.
+    fn turn_to(&mut self, at: Nanos) {
+        self.tell();
+        for (counts, (length, _)) in self.counts.iter_mut().zip(WINDOWS) {
+            let window = at.0 / length.0;
+            if window != counts.window {
+                counts.close();
+                counts.window = window;
+            }
+        }
+        let length = WINDOWS[0].0.0;
+        let begin = at.0 - at.0 % length;
+        self.now = begin..begin.saturating_add(length);
+    }
+
+    /// Counts in the longer windows what the shortest held.
+    fn tell(&mut self) {
+        for counts in &mut self.counts {
+            counts.count += self.count;
+        }
+        self.count = 0;
+    }
+
+    fn close(&mut self) {
+        self.tell();
+        self.counts.iter_mut().for_each(Counts::close);
+    }
+}
+
+/// When requests come.
+#[derive(Debug, Default)]
+struct Pace {
     /// Gaps by class; those of no time are in the first.
     gaps: Vec<u64>,
     last_at: Option<Nanos>,
-    counts: [Counts; WINDOWS.len()],
-    /// Requests by zone.
-    zones: Table<u64>,
-    reuse: Reuse,
+    windows: Windows,
+}
+
+impl Pace {
+    fn add(&mut self, at: Nanos) {
+        if let Some(last) = self.last_at.replace(at) {
+            let class = gap_class(at.since(last));
+            if self.gaps.len() <= class {
+                self.gaps.resize(class + 1, 0);
+            }
+            self.gaps[class] += 1;
+        }
+        self.windows.add(at);
+    }
+}
+
+/// Tells the requests of two streams apart, but for their times: FNV-1a by words instead of bytes,
+/// whose high bits go back to the low ones. Against mistakes, not against anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fingerprint(u64);
+
+impl Default for Fingerprint {
+    fn default() -> Fingerprint {
+        Fingerprint(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fingerprint {
+    #[inline]
+    fn add(&mut self, request: &Traced) {
+        let transfer = (request.kind.index() as u64) << 32 | u64::from(request.bytes);
+        for word in [request.offset, transfer] {
+            let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 = mixed ^ mixed >> 32;
+        }
+    }
+}
+
+/// What is measured of a stream.
+pub(crate) struct Measures {
+    length: Nanos,
+    /// What the device's requests move, about.
+    bytes: u64,
+    content: Content,
+    fingerprint: Fingerprint,
+    pace: Pace,
 }
 
 impl Measures {
     pub(crate) fn new(device: &Device, length: Nanos) -> Measures {
         Measures {
             length,
-            totals: Default::default(),
-            transfers: Table::new(),
-            gaps: Vec::new(),
-            last_at: None,
-            counts: Default::default(),
-            zones: Table::new(),
-            reuse: Reuse::new(device.bytes),
+            bytes: device.bytes,
+            content: Content::new(device.bytes),
+            fingerprint: Fingerprint::default(),
+            pace: Pace::default(),
         }
     }
 
     pub(crate) fn add(&mut self, request: &Traced) {
-        let kind = request.kind.index();
-        let total = &mut self.totals[kind];
-        total.0 += 1;
-        total.1 += u64::from(request.bytes);
-        *self
-            .transfers
-            .at((kind as u64) << 32 | u64::from(request.bytes)) += 1;
-        if let Some(last) = self.last_at.replace(request.at) {
-            let class = gap_class(request.at.since(last));
-            if self.gaps.len() <= class {
-                self.gaps.resize(class + 1, 0);
-            }
-            self.gaps[class] += 1;
-        }
-        for (counts, (length, _)) in self.counts.iter_mut().zip(WINDOWS) {
-            counts.add(request.at.0 / length.0);
-        }
-        *self.zones.at(request.offset / ZONE_BYTES) += 1;
-        self.reuse.add(request);
+        self.content.add(request);
+        self.fingerprint.add(request);
+        self.pace.add(request.at);
     }
 
     pub(crate) fn finish(&mut self) {
-        self.counts.iter_mut().for_each(Counts::close);
+        self.content.finish();
+        self.pace.windows.close();
     }
 
-    /// Operations and bytes by kind, in the order of [`Kind::ALL`].
-    pub(super) fn totals(&self) -> &[(u64, u64); Kind::ALL.len()] {
-        &self.totals
+    /// What they ask for, without their times.
+    pub(super) fn content(&self) -> &Content {
+        &self.content
     }
 
-    /// Requests by kind and size, most frequent first.
-    pub(super) fn sizes(&self) -> Vec<SizeCount> {
-        let size = |(key, requests): (u64, u64)| SizeCount {
-            kind: Kind::ALL[to_usize(key >> 32)],
-            bytes: saturating_u32(key & u64::from(u32::MAX)),
-            requests,
-        };
-        let mut sizes: Vec<SizeCount> = self.transfers.sorted().into_iter().map(size).collect();
-        sizes.sort_by_key(|size| std::cmp::Reverse(size.requests));
-        sizes
+    /// How far `packed` is from these, which are finished, gate by gate. What is asked for is counted
+    /// only if it is not the same in the same order, request by request.
+    pub(super) fn compare_packed(&self, packed: &Packed) -> Vec<Fidelity> {
+        let (mut pace, mut fingerprint) = (Pace::default(), Fingerprint::default());
+        for request in packed.unpack() {
+            fingerprint.add(&request);
+            pace.add(request.at);
+        }
+        pace.windows.close();
+        if fingerprint == self.fingerprint {
+            return self.lines(&self.content, &pace);
+        }
+        let mut content = Content::new(self.bytes);
+        packed.unpack().for_each(|request| content.add(&request));
+        content.finish();
+        self.lines(&content, &pace)
     }
 
     /// How bursty arrivals are by scale of time, where there are enough windows of it.
     pub(super) fn dispersion(&self) -> Vec<Dispersion> {
-        let each = self.counts.iter().zip(WINDOWS);
+        let each = self.pace.windows.counts.iter().zip(WINDOWS);
         let known = each.filter_map(|(counts, (length, _))| {
             let n = self.length.0.div_ceil(length.0);
             (n >= WINDOWS_MIN).then(|| Dispersion {
@@ -153,20 +219,15 @@ impl Measures {
         known.collect()
     }
 
-    /// Requests of each touched zone of [`ZONE_BYTES`], by its number.
-    pub(super) fn zones(&self) -> Vec<(u64, u64)> {
-        self.zones.sorted()
-    }
-
-    /// What caches of 1, 2, 4, … blocks of 4 KiB would miss.
-    pub(super) fn miss_ratios(&self) -> Vec<f64> {
-        self.reuse.miss_ratios()
-    }
-
     /// How far `played` is from these, gate by gate.
     pub(crate) fn compare(&self, played: &Measures) -> Vec<Fidelity> {
+        self.lines(&played.content, &played.pace)
+    }
+
+    fn lines(&self, content: &Content, pace: &Pace) -> Vec<Fidelity> {
         let mut lines = Vec::new();
-        let totals = self.totals.iter().zip(&played.totals).zip(Kind::ALL);
+        let totals = self.content.totals().iter();
+        let totals = totals.zip(content.totals()).zip(Kind::ALL);
         for (((ops, bytes), (played_ops, played_bytes)), kind) in totals {
             if (ops, played_ops) == (&0, &0) {
                 continue;
@@ -185,30 +246,31 @@ impl Measures {
         }
         lines.push(distance(
             "kinds and sizes, share that differs",
-            variation(&self.transfers, &played.transfers),
+            self.content.transfers_apart(content),
             SIZE_GATE,
         ));
         lines.push(distance(
             "times between requests, decades apart",
-            decades_apart(&self.gaps, &played.gaps),
+            decades_apart(&self.pace.gaps, &pace.gaps),
             GAP_GATE,
         ));
-        lines.extend(self.dispersions(played));
+        lines.extend(self.dispersions(pace));
         lines.push(distance(
             "requests by zone of 1 MiB, share that differs",
-            variation(&self.zones, &played.zones),
+            self.content.zones_apart(content),
             ZONE_GATE,
         ));
         lines.push(distance(
             "miss ratio of caches, mean difference",
-            self.reuse_apart(played),
+            self.content.reuse_apart(content),
             REUSE_GATE,
         ));
         lines
     }
 
-    fn dispersions<'a>(&'a self, played: &'a Measures) -> impl Iterator<Item = Fidelity> + 'a {
-        let both = self.counts.iter().zip(&played.counts).zip(WINDOWS);
+    fn dispersions<'a>(&'a self, pace: &'a Pace) -> impl Iterator<Item = Fidelity> + 'a {
+        let both = self.pace.windows.counts.iter();
+        let both = both.zip(&pace.windows.counts).zip(WINDOWS);
         both.filter_map(|((recorded, played), (length, name))| {
             let n = self.length.0.div_ceil(length.0);
             let recorded = recorded.dispersion(n);
@@ -219,24 +281,6 @@ impl Measures {
             let played = played.dispersion(n);
             Some(Fidelity::relative(name, recorded, played, BURST_GATE))
         })
-    }
-
-    /// Mean difference of the miss ratios, over sizes of caches from one block to the first that
-    /// holds everything.
-    fn reuse_apart(&self, played: &Measures) -> f64 {
-        let (recorded, played) = (self.reuse.miss_ratios(), played.reuse.miss_ratios());
-        let compulsory = recorded.last().copied().unwrap_or_default();
-        let holds_all = |ratio: &f64| *ratio <= compulsory;
-        let n = recorded
-            .iter()
-            .position(holds_all)
-            .map_or(recorded.len(), |at| at + 1);
-        let apart = recorded
-            .iter()
-            .zip(&played)
-            .take(n)
-            .map(|(a, b)| (a - b).abs());
-        ratio(apart.sum(), n as f64)
     }
 }
 
@@ -264,23 +308,6 @@ fn class_begin(class: usize) -> f64 {
     (class - shift * per) as f64 * (shift as f64).exp2()
 }
 
-/// Total variation: the share of the counts that would have to move to make two tables alike.
-fn variation(a: &Table<u64>, b: &Table<u64>) -> f64 {
-    let (all_a, all_b) = (a.sorted(), b.sorted());
-    let total = |of: &[(u64, u64)]| of.iter().map(|(_, count)| count).sum::<u64>().max(1) as f64;
-    let (total_a, total_b) = (total(&all_a), total(&all_b));
-    let share = |of: &Table<u64>, number: u64, total: f64| {
-        of.get(number).unwrap_or_default() as f64 / total
-    };
-    let in_a = all_a.iter().map(|(number, _)| *number);
-    let only_in_b = all_b.iter().map(|(number, _)| *number);
-    let only_in_b = only_in_b.filter(|number| a.get(*number).is_none());
-    let apart = in_a
-        .chain(only_in_b)
-        .map(|number| (share(a, number, total_a) - share(b, number, total_b)).abs());
-    apart.sum::<f64>() / 2.0
-}
-
 /// Earth mover's distance of two distributions of gaps on a logarithmic scale, in decades. A gap of
 /// no time counts as one of a nanosecond.
 fn decades_apart(a: &[u64], b: &[u64]) -> f64 {
@@ -304,16 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_those_of_their_definitions() {
-        let table = |of: &[(u64, u64)]| {
-            let mut table = Table::new();
-            of.iter()
-                .for_each(|(number, count)| *table.at(*number) = *count);
-            table
-        };
-        let (a, b) = (table(&[(1, 50), (2, 50)]), table(&[(1, 30), (3, 70)]));
-        assert!((variation(&a, &b) - 0.7).abs() < 1e-12);
-        assert!(variation(&a, &a).abs() < 1e-12);
+    fn distances_of_gaps_are_those_of_their_definition() {
         // All gaps ten times as long are one decade apart.
         let gaps = |gap: u64| {
             let mut classes = vec![0; gap_class(Nanos(gap)) + 1];
@@ -326,6 +344,37 @@ mod tests {
         let found = class_begin(gap_class(Nanos(123_456_789)));
         assert!((0.98..=1.0).contains(&(found / 123_456_789.0)), "{found}");
         assert!(decades_apart(&gaps(0), &gaps(1)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_order_places_kinds_and_sizes_apart_and_not_times() {
+        let request = |at, kind, offset, bytes| Traced {
+            at: Nanos(at),
+            kind,
+            offset,
+            bytes,
+        };
+        let of = |requests: &[Traced]| {
+            let mut fingerprint = Fingerprint::default();
+            requests.iter().for_each(|request| fingerprint.add(request));
+            fingerprint
+        };
+        let (read, other) = (
+            request(1, Kind::Read, 0, 0),
+            request(2, Kind::Read, 4096, 512),
+        );
+        let both = of(&[read, other]);
+        assert_eq!(both, of(&[request(7, Kind::Read, 0, 0), other]));
+        for different in [
+            of(&[other, read]),
+            of(&[read]),
+            of(&[read, read, other]),
+            of(&[read, request(2, Kind::Write, 4096, 512)]),
+            of(&[read, request(2, Kind::Read, 8192, 512)]),
+            of(&[read, request(2, Kind::Read, 4096, 1024)]),
+        ] {
+            assert_ne!(both, different);
+        }
     }
 
     #[test]
@@ -353,7 +402,7 @@ mod tests {
         // Ten a second, and a hundred together every ten seconds.
         let steady = measured(&|i| i * 100);
         let bursty = measured(&|i| i / 100 * 10_000);
-        let of = |measures: &Measures| measures.counts[2].dispersion(1_000);
+        let of = |measures: &Measures| measures.pace.windows.counts[2].dispersion(1_000);
         assert!(of(&steady).abs() < 1e-9, "{}", of(&steady));
         assert!((of(&bursty) - 90.0).abs() < 1e-6, "{}", of(&bursty));
         let lines = steady.compare(&bursty);

@@ -3,9 +3,11 @@
 //!
 //! A recording is read twice: once to see how long it is and of which devices ([`survey`]), once
 //! to pack the requests of one device ([`fit_requests`]). What was packed is then unpacked and
-//! held against what was recorded, figure by figure: counted, not claimed.
+//! held against what was recorded, figure by figure: counted, not claimed. Only what is the same
+//! request by request need not be counted twice.
 
 mod ceiling;
+mod content;
 mod counted;
 mod describe;
 mod measures;
@@ -13,8 +15,8 @@ mod reliance;
 mod reuse;
 mod shuffle;
 mod streams;
-mod table;
 mod touched;
+mod zones;
 
 pub use self::describe::describe_requests;
 
@@ -29,7 +31,6 @@ pub(crate) use self::measures::{Measures, distance};
 use self::reliance::Played;
 pub use self::shuffle::Shuffle;
 use self::shuffle::Shuffler;
-pub(crate) use self::table::Table;
 use crate::error::TraceError;
 use crate::fit::{FitOptions, Fitted, fit_within};
 use crate::recording::{About, Counters, Detail, Requests};
@@ -318,6 +319,8 @@ pub fn fit_requests(
     let mut submitted = Measures::new(device, survey.length);
     packed.unpack().for_each(|request| submitted.add(&request));
     fitted.model.fidelity = compare(recorded, submitted);
+    recorded.finish();
+    fitted.model.fidelity = recorded.compare_packed(&packed);
     fitted.model.requests = Some(Box::new(packed));
     if requests.origin_unix_ns().is_none() {
         let (from, to) = ends_without_date(&*requests, survey.length);
@@ -373,15 +376,7 @@ pub fn check_packed(expected: impl Iterator<Item = Traced>, packed: &Packed) -> 
         bytes: bytes.fold(0, u64::saturating_add),
     };
     let mut recorded = Measures::new(&device, packed.length());
-    let mut played = Measures::new(&device, packed.length());
     expected.for_each(|request| recorded.add(&request));
-    packed.unpack().for_each(|request| played.add(&request));
-    compare(recorded, played)
-}
-
-/// The gates of requests that are played as they were recorded.
-fn compare(mut recorded: Measures, mut played: Measures) -> Vec<Fidelity> {
     recorded.finish();
-    played.finish();
-    recorded.compare(&played)
+    recorded.compare_packed(packed)
 }

@@ -8,9 +8,8 @@
 //! Park, Garthwaite and Ahmad, "Efficient MRC construction with SHARDS" (2015).
 
 use plimsoll_core::num::to_usize;
+use plimsoll_core::table::Table;
 use plimsoll_core::workload::blocks::Traced;
-
-use super::table::Table;
 
 /// A block of the cache.
 pub(super) const BLOCK_BYTES: u64 = 4096;
@@ -74,7 +73,7 @@ impl Reuse {
     pub(super) fn new(bytes: u64) -> Reuse {
         Reuse {
             sample: Sample::new(bytes),
-            last: Table::new(),
+            last: Table::default(),
             tree: vec![0; 2 * to_usize(ACCESSES) + 1],
             next: 0,
             hits: [0; SIZES],
@@ -137,7 +136,7 @@ impl Reuse {
         let keep = order.len().min(to_usize(ACCESSES));
         order.drain(..order.len() - keep);
         self.tree.fill(0);
-        self.last = Table::new();
+        self.last = Table::default();
         self.next = 0;
         for (_, block) in order {
             *self.last.at(block) = Some(self.next);

@@ -4,11 +4,11 @@
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::profile::WorkingSet;
+use plimsoll_core::table::Table;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
 use super::reuse::{BLOCK_BYTES, Sample};
-use super::table::Table;
 
 /// Lengths of windows in seconds; the last is longer than any recording.
 const WINDOWS_S: [u64; 6] = [1, 10, 60, 600, 3_600, u64::MAX / 1_000_000_000];
@@ -37,7 +37,7 @@ impl Touched {
     pub(super) fn new(bytes: u64) -> Touched {
         Touched {
             sample: Sample::new(bytes),
-            last: Table::new(),
+            last: Table::default(),
             counts: Default::default(),
             span_bytes: 0,
         }

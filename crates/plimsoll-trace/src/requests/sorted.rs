@@ -5,9 +5,6 @@
 //! another, 65,536 requests are held back and the earliest goes first. What is out of order by
 //! more than that is given the start of the one before it, and counted.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use plimsoll_core::units::Nanos;
 
 use super::Request;
@@ -23,35 +20,14 @@ const BATCH: usize = 4096;
 pub struct Sorted<R> {
     inner: R,
     about: About,
-    held: BinaryHeap<Reverse<Held>>,
-    /// What was read last, not yet held.
-    fresh: Vec<Request>,
+    /// What was read: `held[given..]` are held, in the order of their starts.
+    held: Vec<Request>,
+    given: usize,
     has_more: bool,
     is_ordered: bool,
-    read: u64,
     last: Nanos,
     late: u64,
     warnings: Vec<String>,
-}
-
-/// A request by its start, and by its place among those of the same start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Held {
-    number: u64,
-    request: Request,
-}
-
-impl Ord for Held {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |held: &Held| (held.request.at, held.number);
-        key(self).cmp(&key(other))
-    }
-}
-
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl<R: Requests> Sorted<R> {
@@ -63,11 +39,10 @@ impl<R: Requests> Sorted<R> {
         Sorted {
             inner,
             about,
-            held: BinaryHeap::new(),
-            fresh: Vec::new(),
+            held: Vec::new(),
+            given: 0,
             has_more: true,
             is_ordered,
-            read: 0,
             last: Nanos(0),
             late: 0,
             warnings: Vec::new(),
@@ -90,23 +65,32 @@ impl<R: Requests> Sorted<R> {
     }
 
     fn read_held(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
-        while self.has_more && self.held.len() < HELD_MAX {
-            self.has_more = self.inner.read(&mut self.fresh)?;
-            for request in self.fresh.drain(..) {
-                self.held.push(Reverse(Held {
-                    number: self.read,
-                    request,
-                }));
-                self.read += 1;
-            }
+        while self.has_more && self.held.len() - self.given < HELD_MAX {
+            self.hold_more()?;
         }
-        for _ in 0..BATCH {
-            match self.held.pop() {
-                Some(Reverse(held)) => into.push(held.request),
-                None => return Ok(false),
-            }
+        let to = self.held.len().min(self.given + BATCH);
+        into.extend_from_slice(&self.held[self.given..to]);
+        self.given = to;
+        Ok(self.has_more || to < self.held.len())
+    }
+
+    /// Reads on, and puts what it gets in its place among what is held.
+    fn hold_more(&mut self) -> Result<(), TraceError> {
+        if self.given >= HELD_MAX {
+            self.held.drain(..self.given);
+            self.given = 0;
         }
-        Ok(true)
+        let known = self.held.len();
+        self.has_more = self.inner.read(&mut self.held)?;
+        let Some(earliest) = self.held[known..].iter().map(|request| request.at).min() else {
+            return Ok(());
+        };
+        // Most recordings are nearly in order, so this is a short part of what is held. The sort
+        // keeps the order of equals, and is fast where there are long runs.
+        let held = &self.held[self.given..known];
+        let place = held.partition_point(|request| request.at <= earliest);
+        self.held[self.given + place..].sort_by_key(|request| request.at);
+        Ok(())
     }
 }
 
@@ -160,7 +144,7 @@ impl<R> std::fmt::Debug for Sorted<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sorted")
             .field("about", &self.about)
-            .field("held", &self.held.len())
+            .field("held", &(self.held.len() - self.given))
             .field("late", &self.late)
             .finish_non_exhaustive()
     }
@@ -220,6 +204,15 @@ mod tests {
         let (found, late, warnings) = starts([5, 3, 4, 0, 9, 7].into_iter());
         assert_eq!(found, [0, 3, 4, 5, 7, 9]);
         assert_eq!((late, warnings.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_lies_within_what_is_held_is_put_in_order() {
+        let part = HELD_MAX as u64 - 4096;
+        let backwards = (0..5).flat_map(|chunk| (chunk * part + 1..=(chunk + 1) * part).rev());
+        let (found, late, _) = starts([0].into_iter().chain(backwards));
+        assert_eq!(late, 0);
+        assert!(found.into_iter().eq(0..=5 * part));
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use plimsoll_core::model::{Fidelity, ZONE_BYTES};
 use plimsoll_core::num::{ratio, to_usize};
 use plimsoll_core::op::Kind;
+use plimsoll_core::table::Table;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
-use crate::recorded::{Table, distance};
+use crate::recorded::distance;
 
 /// Streams that may go on at the same time.
 const STREAMS: usize = 64;
@@ -62,7 +63,7 @@ impl Structure {
             runs: vec![0; RUN_MAX + 1],
             jumps: vec![0; JUMPS],
             last_end: None,
-            plot: Table::new(),
+            plot: Table::default(),
             requests: 0,
             zones: 0,
         }

@@ -193,10 +193,21 @@ fn put(into: &mut Vec<u8>, mut number: u64) {
     into.push(number.to_le_bytes()[0]);
 }
 
-/// A table as the reader needs it: for every slot its symbol, that symbol's first slot and its
-/// frequency.
+/// A table as the reader needs it: for every slot its symbol, for every symbol its first slot and its
+/// frequency. In two steps, because one table of all three is too large for many of them to stay in a
+/// processor's cache.
 #[derive(Debug, Clone)]
-struct Slots(Vec<(u8, u16, u16)>);
+struct Slots {
+    symbols: Vec<u8>,
+    starts: [(u16, u16); SYMBOLS],
+}
+
+impl Slots {
+    const NONE: Slots = Slots {
+        symbols: Vec::new(),
+        starts: [(0, 0); SYMBOLS],
+    };
+}
 
 /// The reading side. Of nonsense it reads zeros; [`Reader::is_sound`] tells.
 #[derive(Debug, Clone)]
@@ -215,7 +226,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(tables: usize) -> Reader {
         Reader {
-            tables: vec![Slots(Vec::new()); tables],
+            tables: vec![Slots::NONE; tables],
             state: STATE_MIN,
             words: (0, 0),
             plain: (0, 0),
@@ -237,15 +248,17 @@ impl Reader {
 
     fn try_block(&mut self, bytes: &[u8]) -> Option<()> {
         let mut at = self.next;
-        self.tables.iter_mut().for_each(|table| table.0.clear());
+        self.tables
+            .iter_mut()
+            .for_each(|table| table.symbols.clear());
         let mut number = 0;
         for _ in 0..get(bytes, &mut at)? {
             number += crate::num::to_usize(get(bytes, &mut at)?);
             let table = self.tables.get_mut(number)?;
-            if !table.0.is_empty() {
+            if !table.symbols.is_empty() {
                 return None;
             }
-            read_slots(bytes, &mut at, &mut table.0)?;
+            read_slots(bytes, &mut at, table)?;
         }
         let n_words = crate::num::to_usize(get(bytes, &mut at)?);
         let n_plain = crate::num::to_usize(get(bytes, &mut at)?);
@@ -271,22 +284,26 @@ impl Reader {
     }
 }
 
-fn read_slots(bytes: &[u8], at: &mut usize, slots: &mut Vec<(u8, u16, u16)>) -> Option<()> {
+fn read_slots(bytes: &[u8], at: &mut usize, slots: &mut Slots) -> Option<()> {
     let mut symbol = 0u64;
-    for _ in 0..get(bytes, at)? {
-        symbol = symbol.checked_add(get(bytes, at)?)?;
-        let name = u8::try_from(symbol).ok()?;
-        let frequency = u16::try_from(get(bytes, at)?).ok()?;
-        let start = u16::try_from(slots.len()).ok()?;
-        if slots.len() + usize::from(frequency) > SCALE as usize {
+    for number in 0..get(bytes, at)? {
+        let step = get(bytes, at)?;
+        if number > 0 && step == 0 {
+            // The same symbol again.
             return None;
         }
-        slots.extend(std::iter::repeat_n(
-            (name, start, frequency),
-            frequency.into(),
-        ));
+        symbol = symbol.checked_add(step)?;
+        let name = u8::try_from(symbol).ok()?;
+        let frequency = u16::try_from(get(bytes, at)?).ok()?;
+        let start = slots.symbols.len();
+        let end = start + usize::from(frequency);
+        if end > SCALE as usize {
+            return None;
+        }
+        slots.starts[usize::from(name)] = (u16::try_from(start).ok()?, frequency);
+        slots.symbols.resize(end, name);
     }
-    (slots.len() == SCALE as usize).then_some(())
+    (slots.symbols.len() == SCALE as usize).then_some(())
 }
 
 /// A number of LEB128.
@@ -323,13 +340,14 @@ impl Coder for Reading<'_> {
     fn symbol(&mut self, table: usize, _: u8) -> u8 {
         let reader = &mut *self.reader;
         let slot = low(reader.state & u64::from(SCALE - 1));
-        let Some((symbol, start, frequency)) = reader.tables[table].0.get(slot as usize) else {
+        let table = &reader.tables[table];
+        let Some(symbol) = table.symbols.get(slot as usize) else {
             reader.is_sound = false;
             return 0;
         };
+        let (start, frequency) = table.starts[usize::from(*symbol)];
         let state = &mut reader.state;
-        *state =
-            u64::from(*frequency) * (*state >> SCALE_BITS) + u64::from(slot) - u64::from(*start);
+        *state = u64::from(frequency) * (*state >> SCALE_BITS) + u64::from(slot) - u64::from(start);
         if *state < STATE_MIN {
             match next_word(self.bytes, &mut reader.words) {
                 Some(word) => *state = *state << 32 | u64::from(word),

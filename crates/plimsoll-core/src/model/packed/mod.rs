@@ -10,7 +10,6 @@ mod coder;
 mod links;
 mod sequence;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +19,7 @@ pub use self::links::{Link, Links};
 use self::sequence::{Sequence, TABLES};
 use crate::num::to_usize;
 use crate::op::Kind;
+use crate::table::Table;
 use crate::units::Nanos;
 use crate::workload::blocks::Traced;
 
@@ -223,7 +223,7 @@ impl Packed {
     pub fn zones(&self) -> Vec<u64> {
         let mut zones = Zones::default();
         self.unpack().for_each(|request| zones.touch(&request));
-        zones.0.into_iter().collect()
+        zones.sorted()
     }
 }
 
@@ -237,7 +237,12 @@ fn digest(bytes: &[u8]) -> String {
 
 /// Zones that were touched.
 #[derive(Debug, Clone, Default)]
-struct Zones(BTreeSet<u64>, Option<u64>);
+struct Zones {
+    /// A bit for each zone, 64 to a word.
+    touched: Table<u64>,
+    /// The last one.
+    last: Option<u64>,
+}
 
 impl Zones {
     fn touch(&mut self, request: &Traced) {
@@ -247,10 +252,30 @@ impl Zones {
         let first = request.offset / ZONE_BYTES;
         let last = request.offset.saturating_add(last) / ZONE_BYTES;
         // Neighbours mostly are in the same zone.
-        if self.1 != Some(first) || last != first {
-            self.0.extend(first..=last);
-            self.1 = Some(last);
+        if self.last == Some(first) && last == first {
+            return;
         }
+        for zone in first..=last {
+            *self.touched.at(zone / 64) |= 1 << (zone % 64);
+        }
+        self.last = Some(last);
+    }
+
+    fn count(&self) -> u64 {
+        self.touched
+            .iter()
+            .map(|(_, bits)| u64::from(bits.count_ones()))
+            .sum()
+    }
+
+    /// Their numbers, in order.
+    fn sorted(&self) -> Vec<u64> {
+        let words = self.touched.sorted().into_iter();
+        let zones = words.flat_map(|(word, bits)| {
+            let is_set = move |bit: &u64| bits >> bit & 1 == 1;
+            (0..64).filter(is_set).map(move |bit| 64 * word + bit)
+        });
+        zones.collect()
     }
 }
 
@@ -337,7 +362,7 @@ impl Packer {
             length_ns: length.max(self.played_at).max(self.recorded_at).0,
             largest_bytes: self.largest_bytes,
             span_bytes: self.span_bytes,
-            zones: self.zones.0.len() as u64,
+            zones: self.zones.count(),
             packed_bytes: self.bytes.len() as u64,
             linked: 0,
             links_bytes: 0,

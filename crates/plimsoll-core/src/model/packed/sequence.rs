@@ -76,31 +76,62 @@ impl Place {
     }
 }
 
-/// The last values, the latest first.
+/// The last values, the latest first: a window that slides towards the front of its room, so that
+/// the others mostly stay where they are when one is added.
 #[derive(Debug, Clone)]
-struct Latest<T>([T; RECENT]);
+struct Latest<T> {
+    room: [T; ROOM],
+    begin: usize,
+}
+
+/// Values in a row between which none is moved.
+const ROOM: usize = 4 * RECENT;
 
 impl Latest<u64> {
     /// How many later ones there are. Looks at eight at once, which processors do in a few steps.
     fn rank(&self, value: u64) -> Option<usize> {
-        let chunks = self.0.chunks_exact(8);
-        let chunk = chunks.into_iter().position(|chunk| {
+        let all = self.all();
+        let chunk = all.chunks_exact(8).position(|chunk| {
             chunk
                 .iter()
                 .fold(false, |any, known| any | (*known == value))
         })?;
-        let rank = self.0[8 * chunk..]
-            .iter()
-            .position(|known| *known == value)?;
+        let rank = all[8 * chunk..].iter().position(|known| *known == value)?;
         Some(8 * chunk + rank)
     }
 }
 
 impl<T: Copy> Latest<T> {
+    fn new(value: T) -> Latest<T> {
+        Latest {
+            room: [value; ROOM],
+            begin: ROOM - RECENT,
+        }
+    }
+
+    fn all(&self) -> &[T] {
+        &self.room[self.begin..self.begin + RECENT]
+    }
+
+    fn at(&self, rank: usize) -> T {
+        self.all()[rank]
+    }
+
     /// Puts `value` in front, in the place of the one at `rank`.
     fn renew(&mut self, rank: usize, value: T) {
-        self.0.copy_within(0..rank, 1);
-        self.0[0] = value;
+        self.room
+            .copy_within(self.begin..self.begin + rank, self.begin + 1);
+        self.room[self.begin] = value;
+    }
+
+    /// Puts `value` in front, in the place of the oldest.
+    fn add(&mut self, value: T) {
+        if self.begin == 0 {
+            self.room.copy_within(..RECENT, ROOM - RECENT);
+            self.begin = ROOM - RECENT;
+        }
+        self.begin -= 1;
+        self.room[self.begin] = value;
     }
 }
 
@@ -191,10 +222,10 @@ impl Sequence {
             steps: step_bits(gaps).map(Steps::new),
             last_gap: 0,
             last_place: Place::Far,
-            ends: Latest([NOWHERE; RECENT]),
-            starts: Latest([NOWHERE; RECENT]),
-            end_habits: Latest([(Kind::Read, 0); RECENT]),
-            start_habits: Latest([(Kind::Read, 0); RECENT]),
+            ends: Latest::new(NOWHERE),
+            starts: Latest::new(NOWHERE),
+            end_habits: Latest::new((Kind::Read, 0)),
+            start_habits: Latest::new((Kind::Read, 0)),
             followers: vec![(NOWHERE, (Kind::Read, 0)); FOLLOWERS],
             found: [0; 256],
             follower: (NOWHERE, (Kind::Read, 0)),
@@ -211,8 +242,8 @@ impl Sequence {
         let at = self.code_gap(coder, place, gap);
         let (kind, bytes) = self.code_transfer(coder, place, (given.kind, given.bytes));
         let offset = match place {
-            Place::Continues(rank) => self.ends.0[rank],
-            Place::Again(rank) => self.starts.0[rank],
+            Place::Continues(rank) => self.ends.at(rank),
+            Place::Again(rank) => self.starts.at(rank),
             Place::Follows => self.follower.0,
             Place::Near => self.code_near(coder, given.offset),
             Place::Far => code_number(coder, table::FAR, given.offset),
@@ -284,10 +315,10 @@ impl Sequence {
         given: (Kind, u32),
     ) -> (Kind, u32) {
         let habit = match place {
-            Place::Continues(rank) => self.end_habits.0[rank],
-            Place::Again(rank) => self.start_habits.0[rank],
+            Place::Continues(rank) => self.end_habits.at(rank),
+            Place::Again(rank) => self.start_habits.at(rank),
             Place::Follows => self.follower.1,
-            Place::Near | Place::Far => self.end_habits.0[0],
+            Place::Near | Place::Far => self.end_habits.at(0),
         };
         let symbol = if given == habit {
             HABIT
@@ -332,20 +363,19 @@ impl Sequence {
 
     fn remember(&mut self, place: Place, offset: u64, transfer: (Kind, u32)) {
         let end = offset.wrapping_add(transfer.1.into());
-        let rank = match place {
-            Place::Continues(rank) => rank,
-            _ => RECENT - 1,
-        };
-        self.ends.renew(rank, end);
-        self.end_habits.renew(rank, transfer);
-        let rank = match place {
-            Place::Continues(_) => None,
-            Place::Again(rank) => Some(rank),
-            Place::Follows | Place::Near | Place::Far => Some(RECENT - 1),
-        };
-        if let Some(rank) = rank {
-            self.starts.renew(rank, offset);
-            self.start_habits.renew(rank, transfer);
+        if let Place::Continues(rank) = place {
+            self.ends.renew(rank, end);
+            self.end_habits.renew(rank, transfer);
+        } else {
+            self.ends.add(end);
+            self.end_habits.add(transfer);
+            if let Place::Again(rank) = place {
+                self.starts.renew(rank, offset);
+                self.start_habits.renew(rank, transfer);
+            } else {
+                self.starts.add(offset);
+                self.start_habits.add(transfer);
+            }
             self.followers[slot(self.last_start)] = (offset, transfer);
             self.last_start = offset;
             self.follower = self.followers[slot(offset)];

@@ -5,37 +5,47 @@
 //! times as long where it was measured, and its hashed one may not be used, because what it gives
 //! out comes in another order in every run.
 
+use crate::num::to_usize;
+
 /// Values by number.
-#[derive(Debug)]
-pub(crate) struct Table<V> {
-    slots: Vec<Option<(u64, V)>>,
+#[derive(Debug, Clone)]
+pub struct Table<V> {
+    /// Numbers and their values, or [`EMPTY`]: a tag beside each would cost half as much memory
+    /// again, and waiting for memory is what a look into a large table costs.
+    slots: Vec<(u64, V)>,
     filled: usize,
 }
 
+/// In a slot of no number.
+const EMPTY: u64 = u64::MAX;
 /// Slots of an empty table, a power of two.
 const SLOTS_MIN: usize = 64;
 
-impl<V: Copy + Default> Table<V> {
-    pub(crate) fn new() -> Table<V> {
+impl<V: Copy + Default> Default for Table<V> {
+    fn default() -> Table<V> {
         Table {
-            slots: vec![None; SLOTS_MIN],
+            slots: vec![(EMPTY, V::default()); SLOTS_MIN],
             filled: 0,
         }
     }
+}
 
-    /// The value of a number, which is its default when the number is met for the first time.
+impl<V: Copy + Default> Table<V> {
+    /// The value of a number (below 2^64 - 1), which is its default when the number is met for the
+    /// first time.
     #[inline]
-    pub(crate) fn at(&mut self, number: u64) -> &mut V {
+    pub fn at(&mut self, number: u64) -> &mut V {
+        debug_assert!(number != EMPTY, "it stands for no number");
         let mut place = self.find(number);
-        if self.slots[place].is_none() {
+        if self.slots[place].0 == EMPTY {
             if 2 * self.filled >= self.slots.len() {
                 self.grow();
                 place = self.find(number);
             }
             self.filled += 1;
+            self.slots[place].0 = number;
         }
-        let slot = self.slots[place].get_or_insert((number, V::default()));
-        &mut slot.1
+        &mut self.slots[place].1
     }
 
     /// Where a number stands, or would stand. Half of the slots are empty, so it ends soon.
@@ -44,37 +54,42 @@ impl<V: Copy + Default> Table<V> {
         let mask = self.slots.len() - 1;
         // Fibonacci hashing; the top bits are the mixed ones.
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let mut place = plimsoll_core::num::to_usize(hash) & mask;
-        while let Some((other, _)) = self.slots[place] {
-            if other == number {
-                break;
-            }
+        let mut place = to_usize(hash) & mask;
+        while self.slots[place].0 != number && self.slots[place].0 != EMPTY {
             place = (place + 1) & mask;
         }
         place
     }
 
+    #[cold]
     fn grow(&mut self) {
-        let larger = vec![None; 2 * self.slots.len()];
-        for slot in std::mem::replace(&mut self.slots, larger)
-            .into_iter()
-            .flatten()
-        {
-            let place = self.find(slot.0);
-            self.slots[place] = Some(slot);
+        let larger = vec![(EMPTY, V::default()); 2 * self.slots.len()];
+        for slot in std::mem::replace(&mut self.slots, larger) {
+            if slot.0 != EMPTY {
+                let place = self.find(slot.0);
+                self.slots[place] = slot;
+            }
         }
     }
 
+    /// Numbers and their values, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, V)> {
+        self.slots.iter().copied().filter(|slot| slot.0 != EMPTY)
+    }
+
     /// Everything in it, by number.
-    pub(crate) fn sorted(&self) -> Vec<(u64, V)> {
-        let mut all: Vec<(u64, V)> = self.slots.iter().flatten().copied().collect();
+    #[must_use]
+    pub fn sorted(&self) -> Vec<(u64, V)> {
+        let mut all: Vec<(u64, V)> = self.iter().collect();
         all.sort_unstable_by_key(|(number, _)| *number);
         all
     }
 
     /// The value of a number, if it was met.
-    pub(crate) fn get(&self, number: u64) -> Option<V> {
-        self.slots[self.find(number)].map(|(_, value)| value)
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<V> {
+        let (found, value) = self.slots[self.find(number)];
+        (found != EMPTY).then_some(value)
     }
 }
 
@@ -84,7 +99,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_values_however_many_there_are() {
-        let mut table = Table::new();
+        let mut table = Table::default();
         for round in 1..=3u64 {
             for number in (0..5_000u64).map(|n| n * n * 4096) {
                 *table.at(number) += round;
@@ -94,5 +109,6 @@ mod tests {
         assert_eq!(all.len(), 5_000);
         assert!(all.is_sorted() && all.iter().all(|(_, sum)| *sum == 6));
         assert_eq!((table.get(4096), table.get(1)), (Some(6), None));
+        assert_eq!(table.get(u64::MAX), None);
     }
 }
