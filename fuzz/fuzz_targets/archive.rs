@@ -3,7 +3,7 @@
 //! than the bytes justify.
 //!
 //! The first byte says the version, and whether the rest is the three files as they are (two
-//! lengths, then metadata and two volumes, packed or not), or a list of records {file, length,
+//! lengths, then metadata and two volumes, compressed or not), or a list of records {file, length,
 //! payload} that get valid labels and frames, so that mutations reach what lies behind them. Not
 //! here: the fit, whose self-check plays as many operations as the counters claim.
 #![no_main]

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
+use crate::compressed;
 use crate::error::{Damage, TraceError};
-use crate::unpack;
 
 /// Bytes that are read at once, and the longest line of most formats.
 const PIECE_BYTES: usize = 256 << 10;
@@ -20,7 +20,7 @@ const WRONG_IN_A_ROW_MAX: u64 = 1000;
 /// Of a quoted line.
 const QUOTED_BYTES: usize = 80;
 
-/// A file that is read from its start to its end. Offsets are those of its unpacked bytes.
+/// A file that is read from its start to its end. Offsets are those of its decompressed bytes.
 pub struct Input {
     name: String,
     /// Where it lies, if it is a file.
@@ -45,7 +45,7 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// Opens a file, packed or not, and reads its head.
+    /// Opens a file, compressed or not, and reads its head.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -55,7 +55,7 @@ impl Input {
             file: name.clone(),
             source,
         })?;
-        let source = unpack::unpacked(file).map_err(|source| TraceError::Read {
+        let source = compressed::decompressed(file).map_err(|source| TraceError::Read {
             file: name.clone(),
             source,
         })?;

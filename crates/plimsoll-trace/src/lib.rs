@@ -13,6 +13,7 @@
 mod binned;
 mod bursts;
 mod cells;
+mod compressed;
 pub mod counters;
 mod describe;
 mod error;
@@ -28,7 +29,6 @@ mod recorded;
 mod recording;
 pub mod requests;
 mod series;
-mod unpack;
 mod verify;
 mod window;
 

@@ -272,7 +272,7 @@ fn odd_archives_have_their_disks_or_say_why_not() {
     let Some(folder) = data("good") else {
         return;
     };
-    // No disk.dev at all; packed metadata; cut short, but where a record ends.
+    // No disk.dev at all; compressed metadata; cut short, but where a record ends.
     for (name, disks) in [
         ("disk-b.meta", 0),
         ("zero_disk_activity.0", 1),

@@ -87,8 +87,8 @@ fn fitted(file: &str) -> Option<(plimsoll_trace::Fitted, f64)> {
     Some((fitted.unwrap(), part))
 }
 
-/// The length of a trace that may be packed with gzip.
-fn unpacked_bytes(path: &std::path::Path) -> usize {
+/// The length of a trace that may be compressed with gzip.
+fn decompressed_bytes(path: &std::path::Path) -> usize {
     let bytes = std::fs::read(path).unwrap();
     let mut text = Vec::new();
     match flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut text) {
@@ -116,7 +116,7 @@ fn models_of_the_samples_pass_their_gates_and_are_small() {
             let _ = writeln!(std::io::stderr(), "{file}: {metric}: {error:.5}");
         }
         let packed = fitted.model.requests.unwrap();
-        let raw = unpacked_bytes(&path(file)) as f64 * part;
+        let raw = decompressed_bytes(&path(file)) as f64 * part;
         let share = packed.packed_bytes() as f64 / raw;
         let _ = writeln!(std::io::stderr(), "{file}: {share:.4} of {raw} bytes");
         assert!(share <= share_max, "{file}: {share}");

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::frames::Frames;
+use crate::compressed;
 use crate::error::TraceError;
-use crate::unpack;
 
-/// Suffixes of packed files, in PCP's own order of trying. They only find files: what packed a
-/// file is told by its first bytes.
-pub(super) const PACKED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", "zst"];
+/// Suffixes of compressed files, in PCP's own order of trying. They only find files: how one is
+/// compressed is told by its first bytes.
+pub(super) const COMPRESSED: [&str; 7] = ["xz", "lzma", "bz2", "bz", "gz", "Z", "zst"];
 
 /// A file of an archive.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl Source {
             Content::OnDisk(path) => Box::new(fs::File::open(path).map_err(|e| self.failed(e))?),
             Content::InMemory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
         };
-        let input = unpack::unpacked(input).map_err(|e| self.failed(e))?;
+        let input = compressed::decompressed(input).map_err(|e| self.failed(e))?;
         Ok(Frames::new(&self.name, input))
     }
 
@@ -98,13 +98,13 @@ pub(super) fn with_suffix(base: &Path, suffix: &str) -> PathBuf {
 /// (`20180416.10.00`), so the path as it stands is tried before anything is cut off.
 fn base_of(path: &Path) -> Result<(PathBuf, PathBuf), TraceError> {
     let mut candidate = path.to_owned();
-    // At most a packer's suffix and a part's suffix come off.
+    // At most a suffix of compression and a part's suffix come off.
     for _ in 0..3 {
-        if let Some(meta) = plain_or_packed(&with_suffix(&candidate, "meta")) {
+        if let Some(meta) = plain_or_compressed(&with_suffix(&candidate, "meta")) {
             return Ok((candidate, meta));
         }
         let suffix = candidate.extension().and_then(|s| s.to_str());
-        if !suffix.is_some_and(|s| is_part(s) || PACKED.contains(&s)) {
+        if !suffix.is_some_and(|s| is_part(s) || COMPRESSED.contains(&s)) {
             break;
         }
         candidate.set_extension("");
@@ -128,12 +128,12 @@ fn volume_number(suffix: &str) -> Option<u32> {
     }
 }
 
-/// The file itself, or the first with a packer's suffix.
-fn plain_or_packed(path: &Path) -> Option<PathBuf> {
+/// The file itself, or the first with a suffix of compression.
+fn plain_or_compressed(path: &Path) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path.to_owned());
     }
-    let names = PACKED.iter().map(|suffix| with_suffix(path, suffix));
+    let names = COMPRESSED.iter().map(|suffix| with_suffix(path, suffix));
     names.into_iter().find(|name| name.is_file())
 }
 
@@ -158,7 +158,7 @@ fn volumes_of(base: &Path) -> Result<Vec<(u32, Source)>, TraceError> {
             continue;
         };
         let number = match suffix.split_once('.') {
-            Some((number, packer)) if PACKED.contains(&packer) => volume_number(number),
+            Some((number, suffix)) if COMPRESSED.contains(&suffix) => volume_number(number),
             _ => volume_number(suffix),
         };
         numbers.extend(number);
@@ -166,7 +166,7 @@ fn volumes_of(base: &Path) -> Result<Vec<(u32, Source)>, TraceError> {
     numbers.sort_unstable();
     numbers.dedup();
     let volumes = numbers.into_iter().filter_map(|number| {
-        let path = plain_or_packed(&with_suffix(base, &number.to_string()))?;
+        let path = plain_or_compressed(&with_suffix(base, &number.to_string()))?;
         Some((number, Source::on_disk(path)))
     });
     Ok(volumes.collect())

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::files::{Files, PACKED};
+use super::files::{COMPRESSED, Files};
 use crate::error::TraceError;
 
 const MAGIC: &[u8] = b"PCPFolio";
@@ -112,8 +112,8 @@ fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let mut bases = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let packed = path.extension().and_then(|suffix| suffix.to_str());
-        let meta = match packed.filter(|suffix| PACKED.contains(suffix)) {
+        let suffix = path.extension().and_then(|suffix| suffix.to_str());
+        let meta = match suffix.filter(|suffix| COMPRESSED.contains(suffix)) {
             Some(_) => path.with_extension(""),
             None => path,
         };

@@ -29,9 +29,9 @@ pub(super) struct Frames {
     /// The part of the buffer that was read from the file and not given out yet.
     start: usize,
     end: usize,
-    /// Place of `start` in the unpacked file.
+    /// Place of `start` in the decompressed file.
     offset: u64,
-    /// Why nothing more comes: the end of the file, or that the system or an unpacker refused.
+    /// Why nothing more comes: the end of the file, or that the system or a decoder refused.
     ended: Option<Result<(), String>>,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Debug for Frames {
 pub(super) struct Frame<'a> {
     /// Name of the file.
     file: &'a str,
-    /// Byte offset in the unpacked file.
+    /// Byte offset in the decompressed file.
     pub(super) offset: u64,
     pub(super) bytes: &'a [u8],
 }
@@ -85,7 +85,7 @@ impl Frames {
     pub(super) fn label(&mut self) -> Result<Label, TraceError> {
         self.fill(LABEL_BYTES_MAX);
         let label = Label::read(&self.name, &self.buffer[..self.end]);
-        // A file that could not be unpacked has no label for that reason, and for no other.
+        // A file that could not be decompressed has no label for that reason, and for no other.
         if let (Err(_), Some(Err(why))) = (&label, &self.ended) {
             return Err(TraceError::Format {
                 file: self.name.clone(),
@@ -163,7 +163,7 @@ impl Frames {
         u32_at(&self.buffer[self.start..self.end], at).map(index)
     }
 
-    /// Why a record is cut short: the unpacker knows better, if there is one.
+    /// Why a record is cut short: the decoder knows better, if there is one.
     fn cut(&self, what: String) -> String {
         match &self.ended {
             Some(Err(why)) => why.clone(),

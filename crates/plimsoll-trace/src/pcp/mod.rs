@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A reader of PCP archives (versions 2 and 3, several volumes, packed or not) and a writer of
+//! A reader of PCP archives (versions 2 and 3, several volumes, compressed or not) and a writer of
 //! version 3, without libpcp.
 //!
 //! Source of the format: the LOGARCHIVE(5) manual page; where measurement corrected it, the

@@ -3,7 +3,7 @@
 //!
 //! The volumes are read once when the archive is opened, since only that tells its span and
 //! whether it is whole. What was recorded of disks is kept on the way, if it is not too much: a
-//! logger's records are mostly about other things, and so a packed archive need not be unpacked
+//! logger's records are mostly about other things, and so a compressed archive need not be decompressed
 //! again for each disk.
 
 use std::collections::BTreeMap;

@@ -343,7 +343,7 @@ fn archives_that_cannot_be_read_say_why() {
 }
 
 #[test]
-fn any_file_of_an_archive_names_it_packed_or_not() {
+fn any_file_of_an_archive_names_it_compressed_or_not() {
     let folder = tempfile::tempdir().unwrap();
     // A base name that itself ends like a volume, with a neighbour to be told apart.
     let path = |suffix: &str| folder.path().join(format!("2018.10.00{suffix}"));
@@ -364,20 +364,20 @@ fn any_file_of_an_archive_names_it_packed_or_not() {
         }
     };
     check(&["", ".0", ".1", ".meta", ".index"]);
-    // Each file may be packed or not. A suffix may lie: the bytes count.
+    // Each file may be compressed or not. A suffix may lie: the bytes count.
     let xz = |bytes: &[u8]| {
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
         xz.write_all(bytes).unwrap();
         xz.finish().unwrap()
     };
-    let packed = xz(&writer.volumes[1]);
-    std::fs::write(path(".1.gz"), &packed).unwrap();
+    let compressed = xz(&writer.volumes[1]);
+    std::fs::write(path(".1.gz"), &compressed).unwrap();
     std::fs::remove_file(path(".1")).unwrap();
     std::fs::write(path(".meta.xz"), xz(&writer.meta)).unwrap();
     std::fs::remove_file(path(".meta")).unwrap();
     check(&["", ".0", ".1.gz", ".meta.xz", ".meta"]);
-    // Cut short inside its packed bytes: what comes out of it is kept.
-    std::fs::write(path(".1.gz"), &packed[..packed.len() - 40]).unwrap();
+    // Cut short inside its compressed bytes: what comes out of it is kept.
+    std::fs::write(path(".1.gz"), &compressed[..compressed.len() - 40]).unwrap();
     let archive = Archive::open(&path("")).unwrap();
     let damage = archive.damage().unwrap();
     assert!(damage.file.ends_with(".1.gz"), "{damage}");

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Fit a workload model to one disk of a production recording, and hold the model against it.
 ///
-/// RECORDING is of counters (a PCP archive, packed or not, by its base name or any of its files; a
+/// RECORDING is of counters (a PCP archive, compressed or not, by its base name or any of its files; a
 /// folder of archives; a folio; a file that iostat, sadf, perfmon, esxtop or a loop over
 /// /proc/diskstats wrote) or of requests (blktrace, biosnoop, fio's log, vscsiStats, a published
 /// trace): docs/recordings.md lists them. Of counters the model keeps the recorded intervals; what

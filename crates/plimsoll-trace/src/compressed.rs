@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packed files, told by their first bytes and unpacked while they are read.
+//! Compressed files, told by their first bytes and decompressed while they are read.
 //!
-//! What an unpacker may remember is bounded: a header can claim any amount.
+//! What a decoder may remember is bounded: a header can claim any amount.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::thread;
@@ -13,69 +13,71 @@ use liblzma::stream::{MtStreamBuilder, Stream};
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
-/// Most memory for what was unpacked before: `xz -9` needs 65 MiB, `zstd --ultra -22` 128 MiB.
+/// Most memory for what was decoded before: `xz -9` needs 65 MiB, `zstd --ultra -22` 128 MiB.
 const REMEMBERED_BYTES_MAX: u64 = 130 << 20;
-/// Most threads that unpack the blocks of a file of xz; each holds a block packed and unpacked.
+/// Most threads that decode the blocks of a file of xz; each holds a block before and after.
 const THREADS_MAX: usize = 4;
-/// Bytes of a packed file that are read at once.
+/// Bytes of a compressed file that are read at once.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes that tell every packer.
+/// Bytes that tell every method.
 const MAGIC_BYTES: usize = 6;
-/// Most frames in a row of a zstd file that hold nothing to unpack.
+/// Most frames in a row of a zstd file that hold nothing.
 const FRAMES_SKIPPED_MAX: u32 = 1_000;
 
-/// The unpacked bytes of a file that may be packed.
-pub(crate) fn unpacked(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+/// The bytes of a file that may be compressed, as they were before.
+pub(crate) fn decompressed(
+    mut input: impl Read + Send + 'static,
+) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = Vec::with_capacity(MAGIC_BYTES);
     input
         .by_ref()
         .take(MAGIC_BYTES as u64)
         .read_to_end(&mut magic)?;
-    let packer = Packer::of(&magic);
+    let method = Method::of(&magic);
     let whole = Cursor::new(magic).chain(input);
-    let Some(packer) = packer else {
+    let Some(method) = method else {
         return Ok(Box::new(whole));
     };
     let whole = BufReader::with_capacity(READ_BYTES, whole);
-    Ok(match packer {
-        Packer::Xz => Box::new(Xz(Some(XzDecoder::new_stream(whole, xz_stream()?)))),
-        Packer::Lzma => {
+    Ok(match method {
+        Method::Xz => Box::new(Xz(Some(XzDecoder::new_stream(whole, xz_stream()?)))),
+        Method::Lzma => {
             let stream = Stream::new_lzma_decoder(REMEMBERED_BYTES_MAX)?;
             Box::new(XzDecoder::new_stream(whole, stream))
         }
-        Packer::Bzip2 => Box::new(MultiBzDecoder::new(whole)),
-        Packer::Gzip => Box::new(MultiGzDecoder::new(whole)),
-        Packer::Zstd => Box::new(Zstd::new(whole)),
+        Method::Bzip2 => Box::new(MultiBzDecoder::new(whole)),
+        Method::Gzip => Box::new(MultiGzDecoder::new(whole)),
+        Method::Zstd => Box::new(Zstd::new(whole)),
     })
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Packer {
+enum Method {
     Xz,
-    /// The predecessor of xz, with which PCP packed once.
+    /// The predecessor of xz, which PCP used once.
     Lzma,
     Bzip2,
     Gzip,
     Zstd,
 }
 
-impl Packer {
-    fn of(magic: &[u8]) -> Option<Packer> {
+impl Method {
+    fn of(magic: &[u8]) -> Option<Method> {
         const LZMA: &[u8] = &[0x5d, 0, 0];
         let begins = |with: &[u8]| magic.starts_with(with);
         match () {
-            () if begins(b"\xfd7zXZ\0") => Some(Packer::Xz),
-            () if begins(LZMA) => Some(Packer::Lzma),
-            () if begins(b"BZh") => Some(Packer::Bzip2),
-            () if begins(b"\x1f\x8b") => Some(Packer::Gzip),
-            () if begins(b"\x28\xb5\x2f\xfd") => Some(Packer::Zstd),
+            () if begins(b"\xfd7zXZ\0") => Some(Method::Xz),
+            () if begins(LZMA) => Some(Method::Lzma),
+            () if begins(b"BZh") => Some(Method::Bzip2),
+            () if begins(b"\x1f\x8b") => Some(Method::Gzip),
+            () if begins(b"\x28\xb5\x2f\xfd") => Some(Method::Zstd),
             () => None,
         }
     }
 }
 
-/// An unpacker of one stream of xz. Its blocks are unpacked side by side where a file has several,
-/// as those have that PCP's own scripts pack.
+/// A decoder of one stream of xz. Its blocks are decoded side by side where a file has several, as
+/// those have that PCP's own scripts compress.
 fn xz_stream() -> io::Result<Stream> {
     let threads = thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX));
     let mut builder = MtStreamBuilder::new();
@@ -197,13 +199,13 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that pack well but not to nothing.
+    /// Bytes that can be made much shorter, but not to nothing.
     fn plain() -> Vec<u8> {
         let numbers = (0u32..200_000).map(|n| n / 7 * 11);
         numbers.flat_map(u32::to_be_bytes).collect()
     }
 
-    fn packed(plain: &[u8]) -> [(&'static str, Vec<u8>); 5] {
+    fn compressed(plain: &[u8]) -> [(&'static str, Vec<u8>); 5] {
         let level = flate2::Compression::fast();
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), level);
         gzip.write_all(plain).unwrap();
@@ -227,17 +229,17 @@ mod tests {
 
     fn all(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
-        unpacked(Cursor::new(bytes))?.read_to_end(&mut out)?;
+        decompressed(Cursor::new(bytes))?.read_to_end(&mut out)?;
         Ok(out)
     }
 
     #[test]
-    fn what_was_packed_comes_out_and_damage_is_an_error() {
+    fn what_was_compressed_comes_out_and_damage_is_an_error() {
         let plain = plain();
         assert_eq!(all(plain.clone()).unwrap(), plain);
         assert_eq!(all(vec![1, 2, 3]).unwrap(), [1, 2, 3]);
-        for (name, bytes) in packed(&plain) {
-            assert!(bytes.len() < plain.len() / 2, "{name} packs");
+        for (name, bytes) in compressed(&plain) {
+            assert!(bytes.len() < plain.len() / 2, "{name} makes it shorter");
             assert_eq!(all(bytes.clone()).unwrap(), plain, "{name}");
             let half = bytes[..bytes.len() / 2].to_vec();
             assert!(all(half).is_err(), "{name} is cut");
@@ -255,7 +257,7 @@ mod tests {
     #[test]
     fn zeros_between_streams_of_xz_are_skipped_and_rubbish_is_not() {
         let plain = plain();
-        let [_, _, (_, xz), ..] = packed(&plain);
+        let [_, _, (_, xz), ..] = compressed(&plain);
         let padded = [&xz[..], &[0; 8], &xz, &[0; 4]].concat();
         assert_eq!(all(padded).unwrap().len(), 2 * plain.len());
         assert!(all([&xz[..], b"rubbish"].concat()).is_err());
@@ -264,7 +266,7 @@ mod tests {
     #[test]
     fn a_zstd_frame_without_content_is_skipped() {
         let plain = plain();
-        let [.., (_, zstd)] = packed(&plain);
+        let [.., (_, zstd)] = compressed(&plain);
         let empty = b"\x50\x2a\x4d\x18\x03\0\0\0abc";
         let bytes = [&zstd[..], empty, &zstd].concat();
         assert_eq!(all(bytes).unwrap().len(), 2 * plain.len());
