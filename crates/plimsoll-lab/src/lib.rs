@@ -21,4 +21,5 @@ pub mod proofs;
 pub mod raise;
 pub mod stacks;
 pub mod tracer;
+pub mod vm;
 pub mod watch;

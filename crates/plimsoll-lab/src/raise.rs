@@ -116,10 +116,24 @@ pub fn raise(
     plan: &Plan,
     made: Option<&Made>,
     hosts: &mut dyn Hosts,
+    journal: Journal,
+) -> Result<Standing, Box<RaiseError>> {
+    raise_telling(plan, made, hosts, journal, &mut |_| {})
+}
+
+/// The same; `watch` is told of each step before it is begun.
+///
+/// # Errors
+/// As [`raise`].
+pub fn raise_telling(
+    plan: &Plan,
+    made: Option<&Made>,
+    hosts: &mut dyn Hosts,
     mut journal: Journal,
+    watch: &mut dyn FnMut(&Step),
 ) -> Result<Standing, Box<RaiseError>> {
     introduce(hosts, journal.record());
-    if let Err((step, source)) = all_steps(&mut journal, hosts, plan, &mut |_| {}) {
+    if let Err((step, source)) = all_steps(&mut journal, hosts, plan, watch) {
         return Err(Box::new(RaiseError {
             why: step.why.clone(),
             action: step.apply.to_string(),

@@ -8,8 +8,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub trait Clock: fmt::Debug {
     /// Time since some fixed moment; never goes back.
     fn now(&self) -> Duration;
+    /// Time since 1970-01-01 UTC.
+    fn unix_time(&self) -> Duration;
     /// Seconds since 1970-01-01 UTC.
-    fn unix_seconds(&self) -> u64;
+    fn unix_seconds(&self) -> u64 {
+        self.unix_time().as_secs()
+    }
     /// Waits.
     fn pause(&self, length: Duration);
 }
@@ -45,11 +49,11 @@ impl Clock for SystemClock {
         clippy::disallowed_methods,
         reason = "this is the clock others are given"
     )]
-    fn unix_seconds(&self) -> u64 {
+    fn unix_time(&self) -> Duration {
         // Before 1970 only when the machine's clock is not set: then any number is as good.
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs())
+            .unwrap_or_default()
     }
 
     #[expect(

@@ -17,6 +17,7 @@ use super::{
     Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, remote,
     search, tgt, tracing, usage, watchdog,
 };
+use crate::vm::SWITCH;
 use crate::{facts, lustre};
 
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
@@ -250,8 +251,13 @@ impl LocalHost {
         }
         let is_watchdog =
             |args: &[Arg]| matches!(args, [Arg::Text(t)] if t == watchdog::SUBCOMMAND);
-        if cmd.program == watchdog::PROGRAM && !is_watchdog(&cmd.args) {
-            return refuse("plans start the watchdog of plimsoll, and nothing else of it".into());
+        let is_switch = |args: &[Arg]| matches!(args, [Arg::Text(a), Arg::Text(b), ..] if [&**a, &**b] == SWITCH);
+        let is_ours = is_watchdog(&cmd.args) || is_switch(&cmd.args);
+        if cmd.program == watchdog::PROGRAM && !is_ours {
+            return refuse(
+                "plans start the watchdog or the power switch of plimsoll, and nothing else of it"
+                    .into(),
+            );
         }
         let starts_nbdkit = |args: &[Arg]| matches!(args, [Arg::Text(zero), Arg::Text(t), ..] if zero == "0" && t == "nbdkit");
         if cmd.program == "timeout" && !is_trusted && !starts_nbdkit(&cmd.args) {

@@ -20,7 +20,7 @@ pub(crate) mod mounts;
 pub(crate) mod network;
 mod nodes;
 pub(crate) mod ports;
-mod processes;
+pub(crate) mod processes;
 mod remote;
 mod search;
 mod tgt;

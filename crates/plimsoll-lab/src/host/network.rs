@@ -145,12 +145,15 @@ pub(super) fn mute(
 /// A hardware address that no device has (locally administered), the same for the same interface
 /// of the same journal: FNV-1a of both.
 fn mark(id: &str, name: &str) -> String {
-    let text = format!("{id} {name}");
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let [a, b, c, d, e, ..] = hash.to_be_bytes();
+    let [a, b, c, d, e, ..] = fingerprint(&format!("{id} {name}")).to_be_bytes();
     format!("02:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}")
+}
+
+/// FNV-1a of 64 bits: the same for the same text, for ever.
+pub(crate) fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn ip(host: &LocalHost, id: &str, args: &[&str]) -> Result<(), HostError> {

@@ -180,6 +180,23 @@ pub(crate) fn resume(mark: &str) -> Result<(), HostError> {
 
 fn nobody(mark: &str) -> HostError {
     HostError::State(format!("no process carries the mark {mark}"))
+/// Kills every process with this mark at once, without a word, and waits until they are gone.
+pub(crate) fn kill_marked(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+    let began = clock.now();
+    loop {
+        let living = marked(mark);
+        if living.is_empty() {
+            return Ok(());
+        }
+        if clock.now().saturating_sub(began) > KILL_WAIT {
+            return Err(HostError::State(stuck(mark, &living)));
+        }
+        for pid in living {
+            signal(pid, Signal::KILL);
+            collect(pid);
+        }
+        clock.pause(LOOK);
+    }
 }
 
 fn stuck(mark: &str, pids: &[u32]) -> String {

@@ -40,6 +40,8 @@ pub enum Kind {
     Run(String),
     /// What a node does of the undertaking with this identifier, which is another machine's.
     Part(String),
+    /// The virtual machines of this machine, which stay when the program that started them ends.
+    Machines,
 }
 
 impl Kind {
@@ -49,6 +51,7 @@ impl Kind {
             Kind::Stack(name) => format!("stack-{}.jsonl", file_name_of(name)),
             Kind::Run(name) => format!("run-{name}.jsonl"),
             Kind::Part(id) => format!("part-{id}.jsonl"),
+            Kind::Machines => "machines.jsonl".into(),
         }
     }
 }
@@ -59,6 +62,7 @@ impl fmt::Display for Kind {
             Kind::Stack(name) => write!(f, "stack '{name}'"),
             Kind::Run(name) => write!(f, "run '{name}'"),
             Kind::Part(id) => write!(f, "this node's part of '{id}'"),
+            Kind::Machines => f.write_str("the virtual machines"),
         }
     }
 }
@@ -82,7 +86,7 @@ pub struct Header {
     /// What was asked for, when it is a stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
-    /// The machines that a run works on besides this one.
+    /// The machines that a run works on besides this one, or the virtual machines that were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
 }

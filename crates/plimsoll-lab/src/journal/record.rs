@@ -109,7 +109,8 @@ impl Record {
     /// Whether its owner lives and is not finished: then only the owner may undo it.
     #[must_use]
     pub fn at_work(&self) -> bool {
-        let finished = self.standing && matches!(self.header.kind, Kind::Stack(_));
+        let stays = matches!(self.header.kind, Kind::Stack(_) | Kind::Machines);
+        let finished = self.standing && stays;
         match &self.changing {
             Some(change) => is_alive(&change.owner),
             None => !finished && is_alive(&self.header.owner),

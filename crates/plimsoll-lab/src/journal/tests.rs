@@ -182,8 +182,8 @@ impl Clock for Meanwhile {
         self.0.now()
     }
 
-    fn unix_seconds(&self) -> u64 {
-        self.0.unix_seconds()
+    fn unix_time(&self) -> Duration {
+        self.0.unix_time()
     }
 
     fn pause(&self, length: Duration) {

@@ -260,7 +260,7 @@ pub(super) fn kernel_has_md(host: &dyn Host) -> bool {
 }
 
 /// An identifier nobody else has: marks are made of it, and who has the mark is ended.
-fn new_id(name: &str, host: &dyn Host) -> String {
+pub(crate) fn new_id(name: &str, host: &dyn Host) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (seconds, pid) = (host.clock().unix_seconds(), std::process::id());
     // Two threads of one process may begin in the same second.

@@ -23,7 +23,7 @@ pub(crate) mod node;
 pub mod own;
 pub mod raid;
 mod sandbox;
-mod site;
+pub(crate) mod site;
 #[cfg(test)]
 pub(crate) mod snapshot;
 mod spec;

@@ -95,18 +95,7 @@ pub(super) fn site(
 }
 
 fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
-    let used = network::networks_in_use();
-    // Stacks that are made at the same time begin to look at different ones.
-    let first = id.bytes().map(u32::from).sum::<u32>();
-    let numbers = (0..254_u32).map(|n| u8::try_from((first + n) % 254 + 1).unwrap_or(1));
-    let network = numbers
-        .into_iter()
-        .find(|n| !used.contains(n))
-        .ok_or_else(|| {
-            Unmet(vec![
-                "all networks from 10.92.1.0/24 to 10.92.254.0/24 are in use".into(),
-            ])
-        })?;
+    let network = free_network(id)?;
     let address = |number: u16| format!("10.92.{network}.{number}");
     let server = |n: u16| Node {
         name: format!("n{}", n + 1),
@@ -120,6 +109,19 @@ fn namespaces(shape: &Shape, id: &str, here: &Node) -> Result<Site, SiteError> {
             address: address(CLIENT_NUMBER),
             ..here.clone()
         },
+    })
+}
+
+/// The third number of a network `10.92.N.0/24` that nothing of this machine has.
+pub(crate) fn free_network(id: &str) -> Result<u8, Unmet> {
+    let used = network::networks_in_use();
+    // What is made at the same time begins to look at different ones.
+    let first = id.bytes().map(u32::from).sum::<u32>();
+    let mut numbers = (0..254_u32).map(|n| u8::try_from((first + n) % 254 + 1).unwrap_or(1));
+    numbers.find(|n| !used.contains(n)).ok_or_else(|| {
+        Unmet(vec![
+            "all networks from 10.92.1.0/24 to 10.92.254.0/24 are in use".into(),
+        ])
     })
 }
 
@@ -255,7 +257,7 @@ pub(super) fn add_namespace(plan: &mut Plan, node: &Node, namespace: &str, bridg
 }
 
 /// The bridge is named after the network, of which there is one of a kind on a machine.
-pub(super) fn bridge_name(client_address: &str) -> String {
+pub(crate) fn bridge_name(client_address: &str) -> String {
     let number = client_address.split('.').nth(2).unwrap_or_default();
     format!("plimsoll{number}")
 }

@@ -135,8 +135,8 @@ mod tests {
         fn now(&self) -> Duration {
             self.now.get()
         }
-        fn unix_seconds(&self) -> u64 {
-            self.now.get().as_secs()
+        fn unix_time(&self) -> Duration {
+            self.now.get()
         }
         fn pause(&self, length: Duration) {
             let mut now = self.now.get() + length;

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The image that every virtual machine boots from: made once from the packages of this machine's
+//! distribution, kept under a name that tells what went into it, and never written again.
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::{Action, Cmd, Plan, Step};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::VmError;
+use crate::host::network::fingerprint;
+use crate::host::{Host, HostError, Hosts, Owner, rfc3339};
+use crate::journal::{Header, Journal, Kind, StateDir};
+use crate::raise::{raise_telling, raze};
+use crate::stacks::{Needs, manage::new_id};
+
+/// What is installed.
+const PACKAGES: &str = include_str!("guest/packages.txt");
+
+/// Scripts that make the image on this machine, and what they put into it.
+const FILES: [(&str, &str); 8] = [
+    ("build.sh", include_str!("guest/build.sh")),
+    ("pack.sh", include_str!("guest/pack.sh")),
+    ("init", include_str!("guest/init")),
+    ("inittab", include_str!("guest/inittab")),
+    ("rc", include_str!("guest/rc")),
+    ("mount-data", include_str!("guest/mount-data")),
+    ("ports", include_str!("guest/ports")),
+    ("power", include_str!("guest/power")),
+];
+
+/// How long fetching and unpacking the packages may take: some 250 MB, over a slow line too.
+const UNPACK_LIMIT_S: u32 = 3600;
+
+/// How long packing may take; it takes some seconds.
+const PACK_LIMIT_S: u32 = 600;
+
+/// What making an image needs of this machine.
+const PROGRAMS: [&str; 7] = [
+    "mmdebstrap",
+    "mkfs.erofs",
+    "cpio",
+    "apt-config",
+    "dpkg-deb",
+    "dpkg-query",
+    "unshare",
+];
+
+/// Programs that the steps below name.
+const TRUSTED: [&str; 2] = ["unshare", "sh"];
+
+/// An image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Its folder: `root.erofs`, `initrd`, `vmlinuz`, `packages`.
+    pub dir: PathBuf,
+    /// What went into it: a checksum of the list of packages and of the scripts.
+    pub recipe: String,
+    /// Version of its kernel.
+    pub kernel: String,
+    /// What it takes on disk.
+    pub size_bytes: u64,
+}
+
+/// Where images are: what is there is of use again, so it is not undone but removed on request.
+fn images(state: &StateDir) -> PathBuf {
+    state.path().join("images")
+}
+
+/// A checksum of what goes into an image: the list of packages and the scripts.
+#[must_use]
+pub fn recipe() -> String {
+    let files = FILES.iter().map(|(name, text)| format!("{name}\n{text}\n"));
+    let all: String = files.chain([PACKAGES.into()]).collect();
+    format!("{:016x}", fingerprint(&all))
+}
+
+/// The image of this program, of the newest kernel, if there is one.
+///
+/// # Errors
+/// When the folder of images cannot be read.
+pub fn find(state: &StateDir) -> io::Result<Option<Image>> {
+    let begin = format!("{}-", recipe());
+    let mut found = all(state)?;
+    found.retain(|dir| name_of(dir).starts_with(&begin));
+    let Some(dir) = found.pop() else {
+        return Ok(None);
+    };
+    let mut size_bytes = 0;
+    for file in fs::read_dir(&dir)? {
+        size_bytes += file?.metadata()?.len();
+    }
+    let kernel = name_of(&dir)[begin.len()..].to_owned();
+    Ok(Some(Image {
+        recipe: recipe(),
+        kernel,
+        size_bytes,
+        dir,
+    }))
+}
+
+/// Folders of all images, of other versions of this program too, sorted.
+fn all(state: &StateDir) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(images(state)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut dirs = Vec::new();
+    for entry in entries {
+        dirs.push(entry?.path());
+    }
+    dirs.retain(|dir| dir.join("root.erofs").is_file());
+    dirs.sort();
+    Ok(dirs)
+}
+
+fn name_of(dir: &Path) -> String {
+    dir.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Removes every image; gives how many there were.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn remove(state: &StateDir) -> io::Result<usize> {
+    let dirs = all(state)?;
+    for dir in &dirs {
+        fs::remove_dir_all(dir)?;
+    }
+    // Nothing else is kept there; if something is, it stays.
+    let _ = fs::remove_dir(images(state));
+    Ok(dirs.len())
+}
+
+/// Makes the image; `watch` is told of each step before it is begun.
+///
+/// # Errors
+/// When something is missing, or a step fails: then nothing of it is left.
+pub fn make(
+    state: &StateDir,
+    hosts: &mut dyn Hosts,
+    watch: &mut dyn FnMut(&Step),
+) -> Result<Image, VmError> {
+    let needs = Needs {
+        programs: PROGRAMS.to_vec(),
+        root: true,
+        ..Needs::default()
+    };
+    needs.check(hosts.here())?;
+    let suite = suite()?;
+    let id = new_id("vmimage", hosts.here());
+    let folder = state.path().join(format!("plimsoll-{id}"));
+    let image = images(state).join(recipe());
+    let plan = plan(&text_of(&folder), &text_of(&image), &suite);
+    hosts.trust(&id, &TRUSTED.map(String::from));
+    let journal = Journal::create(state, run_header(&id, "vm-image", hosts.here()))?;
+    let standing = raise_telling(&plan, None, hosts, journal, watch)?;
+    let razed = raze(standing.journal, hosts);
+    razed_whole(&razed)?;
+    let found = find(state).map_err(HostError::io("look at", &images(state)))?;
+    found.ok_or_else(|| VmError::State(format!("no image appeared at {}", image.display())))
+}
+
+/// The header of what is worth nothing without this process.
+pub(super) fn run_header(id: &str, name: &str, host: &dyn Host) -> Header {
+    Header {
+        format: FormatVersion::JOURNAL,
+        id: id.into(),
+        kind: Kind::Run(name.into()),
+        owner: Owner::this(),
+        began_at: rfc3339(host.clock().unix_seconds()),
+        mount_dir: None,
+        ask: None,
+        nodes: Vec::new(),
+    }
+}
+
+/// Fails when something could not be undone.
+pub(super) fn razed_whole(razed: &crate::raise::Razed) -> Result<(), VmError> {
+    if razed.is_clean() {
+        return Ok(());
+    }
+    let errors = razed.errors.iter().map(ToString::to_string);
+    let of_journal = razed.journal_errors.iter().map(ToString::to_string);
+    let all: Vec<String> = errors.chain(of_journal).collect();
+    Err(VmError::State(format!(
+        "not everything could be removed: {}; try again with: plimsoll raze",
+        all.join("; ")
+    )))
+}
+
+pub(super) fn text_of(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// The release of this machine's distribution, by its name: its packages are the ones at hand.
+fn suite() -> Result<String, VmError> {
+    let path = Path::new("/etc/os-release");
+    let text = fs::read_to_string(path).map_err(HostError::io("read", path))?;
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+    let name = value("VERSION_CODENAME=").map(|name| name.trim_matches('"').to_owned());
+    match (value("ID="), name) {
+        (Some("debian"), Some(name)) if !name.is_empty() => Ok(name),
+        _ => Err(VmError::State(
+            "the image is made of packages of Debian, and this machine has another system; make it \
+             on a Debian machine (plimsoll vm image) and copy its folder images here"
+                .into(),
+        )),
+    }
+}
+
+fn plan(folder: &str, image: &str, suite: &str) -> Plan {
+    let mut plan = Plan::default();
+    plan.step(
+        "make a folder for the image's parts",
+        Action::MakeDir(folder.into()),
+        Some(Action::RemoveDir(folder.into())),
+    );
+    for (name, text) in FILES {
+        let write = Action::WriteFile {
+            path: format!("{folder}/{name}"),
+            text: text.into(),
+            secret: None,
+        };
+        plan.step(&format!("write {name}"), write, None);
+    }
+    let mut script = |why: &str, name: &str, more: &[String], limit_s: u32| {
+        // In a world of its own, whose mounts and processes end with it however it ends.
+        let alone = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+        let mut words: Vec<String> = alone.map(String::from).to_vec();
+        words.extend(["sh".into(), format!("{folder}/{name}"), folder.into()]);
+        words.extend_from_slice(more);
+        let run = Cmd::new("unshare", words).within_s(limit_s);
+        plan.step(why, Action::Run(run), None);
+    };
+    let names = packages().map(str::to_owned);
+    let words: Vec<String> = std::iter::once(suite.to_owned()).chain(names).collect();
+    let why = "fetch and unpack the packages";
+    script(why, "build.sh", &words, UNPACK_LIMIT_S);
+    script(
+        "pack the image",
+        "pack.sh",
+        &[image.to_owned()],
+        PACK_LIMIT_S,
+    );
+    plan
+}
+
+fn packages() -> impl Iterator<Item = &'static str> {
+    let lines = PACKAGES.lines().filter(|line| !line.starts_with('#'));
+    let of_line = |line: &'static str| line.split_once(": ").map_or("", |(_, names)| names);
+    lines.flat_map(move |line| of_line(line).split_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_is_named_once_and_may_stand_on_a_command_line() {
+        let names: Vec<&str> = packages().collect();
+        assert!(names.contains(&"busybox-static") && names.len() > 30);
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
+        for name in &names {
+            assert!(name.chars().all(is_plain), "{name}");
+            assert_eq!(names.iter().filter(|other| *other == name).count(), 1);
+        }
+    }
+
+    #[test]
+    fn the_newest_image_of_this_recipe_is_taken_and_all_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::new(place.path());
+        assert_eq!(find(&state).unwrap(), None);
+        let other = format!("{:016x}-6.2.0", 1);
+        for name in [
+            format!("{}-6.1.0-1", recipe()),
+            format!("{}-6.1.0-2", recipe()),
+            other,
+        ] {
+            let dir = images(&state).join(name);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("root.erofs"), "12345").unwrap();
+        }
+        let found = find(&state).unwrap().unwrap();
+        assert_eq!((found.kernel.as_str(), found.size_bytes), ("6.1.0-2", 5));
+        // One that never became whole is none.
+        fs::create_dir(images(&state).join(format!("{}-6.1.0-3", recipe()))).unwrap();
+        assert_eq!(find(&state).unwrap(), Some(found));
+        assert_eq!(remove(&state).unwrap(), 3);
+        assert_eq!(find(&state).unwrap(), None);
+    }
+}

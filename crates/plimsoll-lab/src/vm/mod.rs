@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Virtual machines of this machine as nodes: kernels of their own, disks that a power cut leaves as
+//! they are, and a network whose cables can be pulled.
+//!
+//! They are made by a plan as everything is, in one journal; each QEMU is a daemon of it. Nothing here
+//! is a second kind of host: a node of them is reached by a command that gives a shell (`port`).
+//! Invariant: what is asked of machines that are up is asked while their journal is held, so that
+//! nobody takes them down meanwhile.
+
+pub mod image;
+mod machine;
+mod plan;
+pub mod port;
+mod power;
+mod switch;
+
+pub use machine::Acceleration;
+pub use plan::Wanted;
+pub use switch::Switch;
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::plan::{Action, Node, Plan, Step};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::host::{Host, HostError, Hosts, Owner, processes, rfc3339};
+use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
+use crate::raise::{RaiseError, Razed, raise, raise_telling, raze};
+use crate::stacks::{Needs, Unmet, manage::new_id};
+use image::{Image, text_of};
+use port::Port;
+use power::Order;
+
+/// Serial ports of a machine that commands come by: how many programs may be connected to it at once.
+pub const PORTS: u16 = 8;
+
+/// Programs that the steps of machines name.
+const TRUSTED: [&str; 2] = [machine::QEMU, "ip"];
+
+/// Subcommand of this program that is the machines' power switch.
+pub(crate) const SWITCH: [&str; 2] = ["vm", "power-switch"];
+
+/// How long a machine may take to answer that has said that it is ready. On a machine that works with
+/// all it has, seconds.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long trying whether this machine's processor can be used may take; it takes one second where
+/// it works.
+const PROBE_LIMIT_S: u32 = 6;
+
+/// What QEMU takes besides the memory of its machine.
+const OVERHEAD_BYTES: u64 = 150 << 20;
+
+/// Why machines could not be brought up or told something; completes "failed to ...: ".
+#[derive(Debug, thiserror::Error)]
+pub enum VmError {
+    /// They are up.
+    #[error("virtual machines are up already; take them down with: plimsoll vm down")]
+    AlreadyUp,
+    /// They are not.
+    #[error("no virtual machine is up; start some with: plimsoll vm up -o lab.toml")]
+    NotUp,
+    /// Something is missing.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
+    /// On this machine.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// With their journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A step failed; what was begun has been undone.
+    #[error("could not {}", .0.what())]
+    Raise(#[from] Box<RaiseError>),
+    /// They are not as they must be.
+    #[error("{0}")]
+    State(String),
+}
+
+/// Machines that are up.
+#[derive(Debug)]
+pub struct Lab {
+    record: Record,
+    dir: String,
+    /// Keeps them from being taken down.
+    _held: File,
+}
+
+/// How a machine is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Its processor works.
+    Running,
+    /// It stands still.
+    Paused,
+    /// It has no power.
+    Off,
+    /// QEMU is there and says something else, or nothing.
+    Odd(String),
+}
+
+/// Where the files of the machines are: sockets, logs and disks.
+fn dir_of(state: &StateDir) -> PathBuf {
+    state.path().join("plimsoll-machines")
+}
+
+fn journal_file(state: &StateDir) -> PathBuf {
+    state.journals().join(Kind::Machines.file_name())
+}
+
+/// Chooses what carries out the machines' instructions, and says why. The processor of this machine is
+/// believed only when a machine has booted on it.
+///
+/// # Errors
+/// When what the attempt made cannot be removed.
+pub fn acceleration(
+    state: &StateDir,
+    image: &Image,
+    hosts: &mut dyn Hosts,
+) -> Result<(Acceleration, String), VmError> {
+    let emulation = |why: String| Ok((Acceleration::Emulation, why));
+    let device = Path::new("/dev/kvm");
+    if !device.exists() {
+        return emulation("there is no /dev/kvm".into());
+    }
+    if let Err(error) = File::options().read(true).write(true).open(device) {
+        return emulation(format!("/dev/kvm cannot be used: {error}"));
+    }
+    let id = new_id("vmprobe", hosts.here());
+    let dir = text_of(&state.path().join(format!("plimsoll-{id}")));
+    let console = format!("{dir}/console");
+    let probe = machine::probe(Acceleration::Kvm, &text_of(&image.dir), &console);
+    let mut plan = Plan::default();
+    let remove = Some(Action::RemoveDir(dir.clone()));
+    plan.step("make a folder", Action::MakeDir(dir), remove);
+    let run = Action::Run(probe.within_s(PROBE_LIMIT_S));
+    plan.step("boot a machine on this processor", run, None);
+    hosts.trust(&id, &TRUSTED.map(String::from));
+    let journal = Journal::create(state, image::run_header(&id, "vm-probe", hosts.here()))?;
+    let standing = match raise(&plan, None, hosts, journal) {
+        Ok(standing) => standing,
+        Err(error) => {
+            image::razed_whole(&error.razed)?;
+            return emulation(format!("KVM boots nothing here: {}", brief(&error)));
+        }
+    };
+    let said = fs::read_to_string(&console).unwrap_or_default();
+    image::razed_whole(&raze(standing.journal, hosts))?;
+    if said.contains("plimsoll-probed") {
+        Ok((Acceleration::Kvm, "a machine has booted on it".into()))
+    } else {
+        emulation("a machine on KVM ended without having booted".into())
+    }
+}
+
+/// Why an attempt failed, without the command, which nobody gave.
+fn brief(error: &RaiseError) -> String {
+    let crate::raise::StepError::Host(source) = &error.source else {
+        return error.source.to_string();
+    };
+    match source {
+        HostError::TimedOut { seconds, .. } => format!("it did not come up within {seconds} s"),
+        HostError::Failed { status, output, .. } => format!("it ended with {status} ({output})"),
+        other => other.to_string(),
+    }
+}
+
+/// Checks all that can be known before anything is made.
+///
+/// # Errors
+/// When something is missing, or they are up.
+pub fn check(wanted: &Wanted, state: &StateDir, host: &dyn Host) -> Result<(), VmError> {
+    match Record::read(&journal_file(state)) {
+        Ok(record) if record.standing => return Err(VmError::AlreadyUp),
+        Ok(record) if record.at_work() => {
+            return Err(VmError::State(format!(
+                "process {} is bringing virtual machines up; wait for it or end it",
+                record.worker().pid
+            )));
+        }
+        Ok(_) => {
+            return Err(VmError::State(
+                "virtual machines were left unfinished; clean up with: plimsoll vm down".into(),
+            ));
+        }
+        Err(error) if error.is_absent() => {}
+        Err(error) => return Err(error.into()),
+    }
+    let needs = Needs {
+        programs: vec![machine::QEMU, "ip", "setsid", "grep"],
+        ..Needs::default()
+    };
+    needs.check(host)?;
+    if !host.is_root() {
+        return Err(VmError::State(
+            "the machines' network is made of a bridge and interfaces of this machine, which only \
+             root can make: run it with sudo"
+                .into(),
+        ));
+    }
+    wanted.check()?;
+    check_memory(wanted)
+}
+
+fn check_memory(wanted: &Wanted) -> Result<(), VmError> {
+    let path = Path::new("/proc/meminfo");
+    let text = fs::read_to_string(path).map_err(HostError::io("read", path))?;
+    let Some(available) = available_bytes(&text) else {
+        return Ok(());
+    };
+    let each = wanted.memory_bytes + OVERHEAD_BYTES;
+    let all = each * u64::from(wanted.nodes + wanted.clients);
+    if all <= available {
+        return Ok(());
+    }
+    Err(VmError::State(format!(
+        "{} machines of {} MiB take {} MiB with what QEMU needs, and {} MiB are available; take \
+         fewer, or less --memory",
+        wanted.nodes + wanted.clients,
+        wanted.memory_bytes >> 20,
+        all >> 20,
+        available >> 20
+    )))
+}
+
+/// What `/proc/meminfo` says can be had without swapping.
+fn available_bytes(meminfo: &str) -> Option<u64> {
+    let mut lines = meminfo.lines();
+    let rest = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
+
+/// Brings machines up. They stay when this process ends. `watch` is told of each step before it is
+/// begun; `shell` is the command that, a machine's name appended, gives a shell on it.
+///
+/// # Errors
+/// When they are up, something is missing, or a step fails: then what was begun is undone.
+pub fn up(
+    wanted: &Wanted,
+    (image, acceleration): (&Image, Acceleration),
+    shell: &[String],
+    (state, hosts): (&StateDir, &mut dyn Hosts),
+    watch: &mut dyn FnMut(&Step),
+) -> Result<Lab, VmError> {
+    let id = new_id("vm", hosts.here());
+    let dir = text_of(&dir_of(state));
+    plan::check_dir(&dir)?;
+    let network = crate::stacks::site::free_network(&id)?;
+    let planned = plan::Planned::new(wanted, (&id, &dir, network), shell);
+    let header = Header {
+        kind: Kind::Machines,
+        nodes: planned.nodes.clone(),
+        format: FormatVersion::JOURNAL,
+        id: id.clone(),
+        owner: Owner::this(),
+        began_at: rfc3339(hosts.here().clock().unix_seconds()),
+        mount_dir: None,
+        ask: None,
+    };
+    let steps = planned.steps(&text_of(&image.dir), acceleration);
+    hosts.trust(&id, &TRUSTED.map(String::from));
+    let journal = Journal::create(state, header)?;
+    drop(raise_telling(&steps, None, hosts, journal, watch)?);
+    let lab = Lab::find(state)?;
+    for node in lab.nodes() {
+        lab.set_clock(&node.name, hosts.here())?;
+    }
+    Ok(lab)
+}
+
+/// Takes the machines down, with all that is on their disks.
+///
+/// # Errors
+/// When there are none, or another process is at work on them. What could not be undone is in the
+/// result.
+pub fn down(state: &StateDir, hosts: &mut dyn Hosts) -> Result<Razed, VmError> {
+    match Journal::open(&journal_file(state), hosts.here().clock()) {
+        Err(error) if error.is_absent() => Err(VmError::NotUp),
+        Err(error) => Err(error.into()),
+        Ok(journal) => Ok(raze(journal, hosts)),
+    }
+}
+
+impl Lab {
+    /// The machines that are up, kept from being taken down until this is dropped.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn find(state: &StateDir) -> Result<Lab, VmError> {
+        let path = journal_file(state);
+        let held = match journal::hold(&path) {
+            Err(error) if error.is_absent() => return Err(VmError::NotUp),
+            other => other?,
+        };
+        Ok(Lab {
+            record: Record::read(&path)?,
+            dir: text_of(&dir_of(state)),
+            _held: held,
+        })
+    }
+
+    /// The machines, as nodes that nobody has looked at.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.record.header.nodes
+    }
+
+    /// Address of this machine in their network.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let first = self.nodes().first();
+        first.map_or_else(String::new, |node| plan::address_here(&node.address))
+    }
+
+    /// When they were brought up, RFC 3339.
+    #[must_use]
+    pub fn since(&self) -> &str {
+        &self.record.header.began_at
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), VmError> {
+        if self.nodes().iter().any(|node| node.name == name) {
+            return Ok(());
+        }
+        let known: Vec<&str> = self.nodes().iter().map(|node| &*node.name).collect();
+        Err(VmError::State(format!(
+            "there is no machine '{name}': there are {}",
+            known.join(", ")
+        )))
+    }
+
+    fn mark(&self, name: &str) -> String {
+        plan::mark(&self.record.header.id, name)
+    }
+
+    fn file(&self, name: &str, what: &str) -> PathBuf {
+        machine::file_in(&self.dir, name, what).into()
+    }
+
+    /// How a machine is.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn condition(&self, name: &str, host: &dyn Host) -> Result<Condition, VmError> {
+        self.check_name(name)?;
+        if host.marked(&self.mark(name)).is_empty() {
+            return Ok(Condition::Off);
+        }
+        let told = power::tell(&self.file(name, "qmp"), Order::Status);
+        Ok(match told {
+            Ok(said) => match said["status"].as_str() {
+                Some("running") => Condition::Running,
+                Some("paused") => Condition::Paused,
+                _ => Condition::Odd(said.to_string()),
+            },
+            Err(error) => Condition::Odd(error.to_string()),
+        })
+    }
+
+    /// Cuts the power of a machine: what it had not written is gone.
+    ///
+    /// # Errors
+    /// When there is none of this name, or its process does not end.
+    pub fn off(&self, name: &str, host: &dyn Host) -> Result<(), VmError> {
+        self.check_name(name)?;
+        processes::kill_marked(&self.mark(name), host.clock())?;
+        // What is there of a machine means that it is on.
+        let _ = fs::remove_file(self.file(name, "qmp"));
+        Ok(())
+    }
+
+    /// Starts a machine that is off, with the disks it had, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it is on, or does not start.
+    pub fn on(&self, name: &str, hosts: &mut dyn Hosts) -> Result<(), VmError> {
+        self.check_name(name)?;
+        if !hosts.here().marked(&self.mark(name)).is_empty() {
+            return Err(VmError::State(format!("machine {name} is on already")));
+        }
+        for what in ["qmp", "console"] {
+            let _ = fs::remove_file(self.file(name, what));
+        }
+        let id = &self.record.header.id;
+        hosts.trust(id, &TRUSTED.map(String::from));
+        let here = hosts.on(plimsoll_core::plan::HERE)?;
+        // What brought it up stands in the journal, and is undone from there however often it was done.
+        for entry in &self.record.entries {
+            if plan::starts(&entry.step, name) {
+                here.carry_out(id, &entry.step.apply)?;
+            }
+        }
+        self.set_clock(name, hosts.here())
+    }
+
+    /// Lets a machine stand still.
+    ///
+    /// # Errors
+    /// When it is off, or QEMU refuses.
+    pub fn pause(&self, name: &str) -> Result<(), VmError> {
+        self.tell(name, Order::Pause)
+    }
+
+    /// Lets a machine go on that stood still.
+    ///
+    /// # Errors
+    /// When it is off, or QEMU refuses.
+    pub fn resume(&self, name: &str) -> Result<(), VmError> {
+        self.tell(name, Order::Resume)
+    }
+
+    /// Plugs the cable of a machine's network in, or pulls it.
+    ///
+    /// # Errors
+    /// When it is off, or QEMU refuses.
+    pub fn link(&self, name: &str, is_up: bool) -> Result<(), VmError> {
+        self.tell(name, Order::Link(is_up))
+    }
+
+    fn tell(&self, name: &str, order: Order) -> Result<(), VmError> {
+        self.check_name(name)?;
+        let socket = self.file(name, "qmp");
+        power::tell(&socket, order).map(|_| ()).map_err(|error| {
+            VmError::State(format!("machine {name} cannot be told: {error}; is it on?"))
+        })
+    }
+
+    /// A way to run commands in a machine, and nobody's in between.
+    ///
+    /// # Errors
+    /// When it is off or does not answer, or too many programs are connected to it.
+    pub fn port(&self, name: &str, host: &dyn Host) -> Result<Port, VmError> {
+        self.check_name(name)?;
+        Ok(Port::open(&self.dir, name, host.clock(), ANSWER_LIMIT)?)
+    }
+
+    /// A machine begins with a clock that knows whole seconds; it is told what time it is.
+    fn set_clock(&self, name: &str, host: &dyn Host) -> Result<(), VmError> {
+        let port = self.port(name, host)?;
+        let now = host.clock().unix_time().as_secs_f64();
+        let ended = port.run(&format!("date -u -s @{now:.3}"), host.clock(), ANSWER_LIMIT);
+        let failed = |why: &str| VmError::State(format!("set the clock of machine {name}: {why}"));
+        match ended {
+            Ok(ended) if ended.status == 0 => Ok(()),
+            Ok(ended) => Err(failed(ended.errors.trim())),
+            Err(error) => Err(failed(&error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What machines are wanted, and the steps that make them.
+
+use plimsoll_core::plan::{Action, Cmd, Node, Plan, Reach, Ready, Step};
+
+use super::machine::{Acceleration, Common, Machine, file_in};
+use super::{SWITCH, VmError, switch};
+use crate::host::watchdog;
+use crate::stacks::site::bridge_name;
+
+/// Last number of this machine's address in the machines' network.
+const HERE_NUMBER: u8 = 254;
+
+/// Last number of the first client's address; those of nodes begin with 1.
+const FIRST_CLIENT: u8 = 101;
+
+/// Most nodes, and most clients.
+const EACH_MAX: u16 = 20;
+
+/// Where everything is made on a machine: on the disk that a power cut leaves as it is.
+const DATA_DIR: &str = "/data/plimsoll";
+
+/// How long a machine may take until it is ready: under emulation, with others beside it.
+const BOOT_LIMIT_S: u32 = 240;
+
+/// Least memory that the image boots with.
+const MEMORY_MIN: u64 = 256 << 20;
+
+/// Least size of a disk: a file system with a journal.
+const DISK_MIN: u64 = 64 << 20;
+
+/// Most bytes in the path of a socket, as the kernel has it, without what names a machine's.
+const DIR_MAX: usize = 107 - "/c20.port7".len();
+
+/// What machines are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Machines that serve: `n1`, `n2`, ...
+    pub nodes: u16,
+    /// Machines that load comes from: `c1`, ...
+    pub clients: u16,
+    /// Memory of each.
+    pub memory_bytes: u64,
+    /// Size of each disk.
+    pub disk_bytes: u64,
+    /// Disks of each besides the one for data.
+    pub disks: u16,
+}
+
+impl Wanted {
+    /// Whether they can be made at all.
+    ///
+    /// # Errors
+    /// When a number is out of its range.
+    pub fn check(&self) -> Result<(), VmError> {
+        let refuse = |text: String| Err(VmError::State(text));
+        if self.nodes + self.clients == 0 {
+            return refuse("no machine is asked for; take at least one".into());
+        }
+        if self.nodes > EACH_MAX || self.clients > EACH_MAX {
+            return refuse(format!(
+                "more than {EACH_MAX} nodes or clients are too many"
+            ));
+        }
+        if self.memory_bytes < MEMORY_MIN {
+            let least = MEMORY_MIN >> 20;
+            return refuse(format!("a machine needs --memory of {least}M at least"));
+        }
+        if self.disk_bytes < DISK_MIN {
+            return refuse(format!("--disk must be {}M at least", DISK_MIN >> 20));
+        }
+        if self.disks > 8 {
+            return refuse("more than 8 --disks are too many".into());
+        }
+        Ok(())
+    }
+}
+
+/// Sockets have short names.
+pub(super) fn check_dir(dir: &str) -> Result<(), VmError> {
+    // QEMU takes a comma for the end of a value.
+    if dir.len() <= DIR_MAX && !dir.contains(',') {
+        return Ok(());
+    }
+    Err(VmError::State(format!(
+        "{dir} cannot hold the sockets of machines: its name must have {DIR_MAX} letters at most \
+         and no comma; set PLIMSOLL_STATE to a shorter one"
+    )))
+}
+
+/// The address of this machine beside that of a machine.
+pub(super) fn address_here(of_machine: &str) -> String {
+    let network = of_machine
+        .rsplit_once('.')
+        .map_or("", |(network, _)| network);
+    format!("{network}.{HERE_NUMBER}")
+}
+
+/// Mark of a machine's process.
+pub(super) fn mark(id: &str, name: &str) -> String {
+    format!("plimsoll-{id}-{name}")
+}
+
+/// Whether a step is one of those that bring the machine of this name up.
+pub(super) fn starts(step: &Step, name: &str) -> bool {
+    [why_start(name), why_wait(name), why_look(name)].contains(&step.why)
+}
+
+fn why_start(name: &str) -> String {
+    format!("start machine {name}")
+}
+
+fn why_wait(name: &str) -> String {
+    format!("wait until machine {name} is ready")
+}
+
+fn why_look(name: &str) -> String {
+    format!("see that machine {name} is ready")
+}
+
+/// Machines that are going to be made.
+#[derive(Debug)]
+pub(super) struct Planned<'a> {
+    wanted: &'a Wanted,
+    id: &'a str,
+    dir: &'a str,
+    network: u8,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl<'a> Planned<'a> {
+    pub(super) fn new(
+        wanted: &'a Wanted,
+        (id, dir, network): (&'a str, &'a str, u8),
+        shell: &[String],
+    ) -> Self {
+        let numbers = |count: u16, first: u8| (first..).take(count.into());
+        let node = |name: String, number: u8| Node {
+            reach: Reach::Agent(shell.iter().cloned().chain([name.clone()]).collect()),
+            address: format!("10.92.{network}.{number}"),
+            dir: DATA_DIR.into(),
+            free_bytes: 0,
+            direct_align_bytes: 0,
+            first_port: 0,
+            name,
+        };
+        let servers = numbers(wanted.nodes, 1).map(|n| node(format!("n{n}"), n));
+        let clients = numbers(wanted.clients, FIRST_CLIENT);
+        let clients = clients.map(|n| node(format!("c{}", n - FIRST_CLIENT + 1), n));
+        Planned {
+            nodes: servers.chain(clients).collect(),
+            wanted,
+            id,
+            dir,
+            network,
+        }
+    }
+
+    /// The steps that make them, all started before the first is waited for.
+    pub(super) fn steps(&self, image: &str, acceleration: Acceleration) -> Plan {
+        let names = self.nodes.iter();
+        let names = names.map(|node| format!("{}={}", node.name, node.address));
+        let hosts = names.collect::<Vec<_>>().join(",");
+        let common = Common {
+            image,
+            dir: self.dir,
+            acceleration,
+            memory_mib: self.wanted.memory_bytes >> 20,
+            disks: self.wanted.disks,
+            hosts: &hosts,
+        };
+        let mut plan = Plan::default();
+        plan.step(
+            "make a folder for the machines",
+            Action::MakeDir(self.dir.into()),
+            Some(Action::RemoveDir(self.dir.into())),
+        );
+        let here = format!("10.92.{}.{HERE_NUMBER}", self.network);
+        let bridge = bridge_name(&here);
+        plan.step(
+            "make the network of the machines",
+            Action::MakeBridge {
+                name: bridge.clone(),
+                address: format!("{here}/24"),
+            },
+            Some(Action::RemoveLink(bridge.clone())),
+        );
+        self.add_switch(&mut plan);
+        for node in &self.nodes {
+            self.add_machine(&mut plan, &common, node, &bridge);
+        }
+        for node in &self.nodes {
+            let console = common.file(&node.name, "console");
+            // One word ends the wait, whichever it is; what it said is looked at then.
+            let words = ["-q", "^plimsoll-[rf]", &console];
+            let wait = Cmd::new("grep", words).within_s(BOOT_LIMIT_S);
+            plan.step(&why_wait(&node.name), Action::Await(wait), None);
+            let words = ["^plimsoll-ready", &console];
+            let look = Action::Run(Cmd::new("grep", words));
+            plan.step(&why_look(&node.name), look, None);
+        }
+        plan
+    }
+
+    /// The daemon that machines ask about each other's power.
+    fn add_switch(&self, plan: &mut Plan) {
+        let options = ["--dir", self.dir, "--id", self.id];
+        let names = self.nodes.iter().map(|node| &*node.name);
+        let words = SWITCH.into_iter().chain(options).chain(names);
+        let mark = mark(self.id, "switch");
+        let start = Action::Start {
+            cmd: Cmd::new(watchdog::PROGRAM, words.map(str::to_owned)),
+            mark: mark.clone(),
+            log: format!("{}/switch.log", self.dir),
+            ready: Ready::Exists(format!("{}/{}", self.dir, switch::READY)),
+        };
+        let stop = Some(Action::Stop { mark });
+        plan.step("start the power switch of the machines", start, stop);
+    }
+
+    fn add_machine(&self, plan: &mut Plan, common: &Common<'_>, node: &Node, bridge: &str) {
+        let name = &node.name;
+        for (path, serial) in common.disks(name) {
+            // They go with the folder.
+            let bytes = self.wanted.disk_bytes;
+            let why = format!("make disk {serial} of machine {name}");
+            plan.step(&why, Action::MakeFile { path, bytes }, None);
+        }
+        let number = node.address.rsplit('.').next();
+        let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
+        // It is there as long as the machine is: QEMU makes it, and the kernel removes it.
+        let tap = format!("{bridge}{name}");
+        let machine = Machine {
+            name,
+            address: &format!("{}/24", node.address),
+            hardware: (self.network, number),
+            tap: &tap,
+        };
+        let mark = mark(self.id, name);
+        // As soon as it is there it is joined to the network, and the machine boots meanwhile.
+        let join = ["link", "set", "dev", &tap, "master", bridge, "up"];
+        let start = Action::Start {
+            cmd: common.command(&machine),
+            mark: mark.clone(),
+            log: file_in(self.dir, name, "log"),
+            ready: Ready::Succeeds(Cmd::new("ip", join)),
+        };
+        plan.step(&why_start(name), start, Some(Action::Stop { mark }));
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a running machine is told from outside, over the control socket of QEMU (QMP: a JSON object a
+//! line each way).
+
+use serde_json::{Value, json};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long an answer may take. QEMU answers while its machine runs, in some milliseconds.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Longest line that is read.
+const LINE_MAX: u64 = 1 << 16;
+
+/// Most lines (events) before an answer.
+const LINES_MAX: usize = 1000;
+
+/// What can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Stand still.
+    Pause,
+    /// Go on.
+    Resume,
+    /// The cable of its network is plugged in, or not.
+    Link(bool),
+    /// How it is.
+    Status,
+}
+
+impl Order {
+    fn written(self) -> Value {
+        match self {
+            Order::Pause => json!({ "execute": "stop" }),
+            Order::Resume => json!({ "execute": "cont" }),
+            Order::Link(up) => {
+                json!({ "execute": "set_link", "arguments": { "name": "nic0", "up": up } })
+            }
+            Order::Status => json!({ "execute": "query-status" }),
+        }
+    }
+}
+
+/// Tells the machine behind this socket something; gives what it returned.
+pub(super) fn tell(socket: &Path, order: Order) -> io::Result<Value> {
+    let stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    let mut from = BufReader::new(stream.try_clone()?);
+    talk(&mut from, &stream, &order.written())
+}
+
+fn talk(from: &mut impl BufRead, mut to: impl Write, order: &Value) -> io::Result<Value> {
+    let greeting = line(from)?;
+    if greeting.get("QMP").is_none() {
+        return Err(io::Error::other(format!(
+            "it greets with {greeting}, so it is not QEMU"
+        )));
+    }
+    writeln!(to, "{}", json!({ "execute": "qmp_capabilities" }))?;
+    answer(from)?;
+    writeln!(to, "{order}")?;
+    answer(from)
+}
+
+/// What the command returned; events in between are not for us.
+fn answer(from: &mut impl BufRead) -> io::Result<Value> {
+    for _ in 0..LINES_MAX {
+        let mut said = line(from)?;
+        if let Some(returned) = said.get_mut("return") {
+            return Ok(returned.take());
+        }
+        if let Some(error) = said.get("error") {
+            let text = error.get("desc").and_then(Value::as_str);
+            let text = text.unwrap_or("it gave no reason");
+            return Err(io::Error::other(format!("QEMU refused: {text}")));
+        }
+    }
+    Err(io::Error::other("QEMU tells events and no answer"))
+}
+
+fn line(mut from: &mut impl BufRead) -> io::Result<Value> {
+    let mut bytes = Vec::new();
+    io::Read::take(&mut from, LINE_MAX).read_until(b'\n', &mut bytes)?;
+    if bytes.last() != Some(&b'\n') {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    serde_json::from_slice(&bytes).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GREETING: &str = "{\"QMP\": {\"version\": {}}}\r\n{\"return\": {}}\r\n";
+
+    fn told(said: &str) -> (io::Result<Value>, String) {
+        let mut sent = Vec::new();
+        let said = talk(
+            &mut said.as_bytes(),
+            &mut sent,
+            &Order::Link(false).written(),
+        );
+        (said, String::from_utf8(sent).unwrap())
+    }
+
+    #[test]
+    fn an_order_is_told_after_the_greeting_and_events_are_passed_over() {
+        let event = "{\"timestamp\": {\"seconds\": 1}, \"event\": \"NIC_RX_FILTER_CHANGED\"}\r\n";
+        let said = format!("{GREETING}{event}{{\"return\": {{\"status\": \"running\"}}}}\r\n");
+        let (returned, sent) = told(&said);
+        assert_eq!(returned.unwrap(), json!({ "status": "running" }));
+        let lines: Vec<Value> = sent
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines[0], json!({ "execute": "qmp_capabilities" }));
+        assert_eq!(
+            lines[1],
+            json!({ "execute": "set_link", "arguments": { "name": "nic0", "up": false } })
+        );
+    }
+
+    #[test]
+    fn every_other_answer_is_an_error() {
+        let refused = format!("{GREETING}{{\"error\": {{\"desc\": \"Device not found\"}}}}\n");
+        for (said, expect) in [
+            ("", "end of file"),
+            ("{\"return\": {}}\n", "not QEMU"),
+            ("HTTP/1.1 400\n", "expected value"),
+            (GREETING, "end of file"),
+            (&GREETING[..20], "end of file"),
+            (&refused, "refused: Device not found"),
+        ] {
+            let error = told(said).0.unwrap_err().to_string();
+            assert!(error.contains(expect), "{said}: {error}");
+        }
+        let noise = format!("{GREETING}{}", "{\"event\": 1}\n".repeat(LINES_MAX));
+        assert!(told(&noise).0.unwrap_err().to_string().contains("events"));
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plans of machines against committed text, and limits.
+
+use super::*;
+use crate::host::FakeHost;
+use crate::stacks::snapshot;
+
+fn wanted() -> Wanted {
+    Wanted {
+        nodes: 1,
+        clients: 1,
+        memory_bytes: 640 << 20,
+        disk_bytes: 1 << 30,
+        disks: 2,
+    }
+}
+
+fn planned(wanted: &Wanted) -> plan::Planned<'_> {
+    let shell = ["/bin/plimsoll", "vm", "shell"].map(String::from);
+    plan::Planned::new(wanted, ("vm-1", "/state/machines", 7), &shell)
+}
+
+#[test]
+fn machines_are_made_by_these_steps() {
+    let wanted = wanted();
+    let steps = planned(&wanted).steps("/state/images/abc", Acceleration::Emulation);
+    let text = snapshot::steps(&steps);
+    // Options of QEMU with their values, one a line.
+    let lines = text.lines().map(|line| match line.contains(machine::QEMU) {
+        true => line.replace(" -", "\n          -") + "\n",
+        false => format!("{line}\n"),
+    });
+    let text: String = lines.collect();
+    snapshot::check_text(&text, "../vm", "plan.txt");
+}
+
+#[test]
+fn a_probe_is_a_machine_without_anything() {
+    let cmd = machine::probe(Acceleration::Kvm, "/image", "/console");
+    let expect = "qemu-system-x86_64 -machine q35 -accel kvm -cpu host -smp 1 -m 128 -nodefaults \
+        -no-user-config -display none -no-reboot -kernel /image/vmlinuz -initrd /image/initrd \
+        -append 'console=ttyS0 quiet panic=-1 plimsoll.probe' -serial file:/console";
+    assert_eq!(cmd.to_string(), expect);
+}
+
+#[test]
+fn nodes_and_clients_have_names_and_addresses_of_their_own() {
+    let wanted = Wanted {
+        nodes: 2,
+        clients: 2,
+        ..wanted()
+    };
+    let nodes = planned(&wanted).nodes;
+    let all: Vec<String> = nodes
+        .iter()
+        .map(|node| format!("{} {}", node.name, node.address))
+        .collect();
+    assert_eq!(
+        all,
+        [
+            "n1 10.92.7.1",
+            "n2 10.92.7.2",
+            "c1 10.92.7.101",
+            "c2 10.92.7.102"
+        ]
+    );
+    let words = ["/bin/plimsoll", "vm", "shell", "c2"].map(String::from);
+    assert_eq!(
+        nodes[3].reach,
+        plimsoll_core::plan::Reach::Agent(words.into())
+    );
+}
+
+#[test]
+fn only_the_steps_of_one_machine_start_it_again() {
+    let wanted = wanted();
+    let steps = planned(&wanted).steps("/image", Acceleration::Kvm).steps;
+    let again = steps.iter().filter(|step| plan::starts(step, "c1"));
+    let again: Vec<&str> = again.map(|step| &*step.why).collect();
+    let expect = [
+        "start machine c1",
+        "wait until machine c1 is ready",
+        "see that machine c1 is ready",
+    ];
+    assert_eq!(again, expect);
+}
+
+#[test]
+fn what_cannot_be_made_is_refused() {
+    wanted().check().unwrap();
+    let refused = |change: fn(&mut Wanted), expect: &str| {
+        let mut wanted = wanted();
+        change(&mut wanted);
+        let error = wanted.check().unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    };
+    refused(|w| (w.nodes, w.clients) = (0, 0), "at least one");
+    refused(|w| w.nodes = 21, "too many");
+    refused(|w| w.memory_bytes = 1 << 20, "--memory");
+    refused(|w| w.disk_bytes = 1 << 20, "--disk");
+    refused(|w| w.disks = 9, "--disks");
+    plan::check_dir("/var/lib/plimsoll/plimsoll-machines").unwrap();
+    for dir in ["/a,b", &"/long".repeat(20)] {
+        let error = plan::check_dir(dir).unwrap_err().to_string();
+        assert!(error.contains("PLIMSOLL_STATE"), "{error}");
+    }
+}
+
+#[test]
+fn memory_is_read_as_the_kernel_tells_it() {
+    let told = "MemTotal:       100 kB\nMemAvailable:      2048 kB\n";
+    assert_eq!(available_bytes(told), Some(2 << 20));
+    assert_eq!(available_bytes("MemTotal: 1 kB\n"), None);
+    let wanted = Wanted {
+        memory_bytes: 1 << 50,
+        ..wanted()
+    };
+    let error = check_memory(&wanted).unwrap_err().to_string();
+    assert!(error.contains("are available"), "{error}");
+}
+
+#[test]
+fn without_qemu_or_machines_the_error_says_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    host.missing.insert(machine::QEMU.into());
+    let error = check(&wanted(), &state, &host).unwrap_err().to_string();
+    assert!(error.contains("apt-get install qemu-system-x86"), "{error}");
+    for error in [
+        Lab::find(&state).unwrap_err(),
+        down(&state, &mut host).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("vm up"), "{error}");
+    }
+}
