@@ -2,7 +2,7 @@
 # Two commands: `make demo` does the main job on this machine, `make test` checks the project.
 
 SHELL := /bin/bash
-.PHONY: demo test test-stacks build
+.PHONY: demo test test-stacks test-vm build
 
 # Static: it is copied to other machines as it is (docs/stacks/inventory.md). The flags are for the
 # program alone: macros of the compiler cannot be static. Names of functions stay for back-traces, and a
@@ -31,3 +31,10 @@ test-stacks:
 	scripts/setup.sh stacks
 	$(MAKE) --no-print-directory build
 	scripts/test-stacks.sh up
+
+# Virtual machines for real, from nothing: image, three nodes and a client, what stands on them, a power
+# cut, down, nothing left. Needs root; installs what is missing.
+test-vm:
+	scripts/setup.sh vm
+	$(MAKE) --no-print-directory build
+	scripts/test-vm.sh

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what `make demo`, `make test` or `cargo xtask bench` needs on Debian 12, and on request
-# what the ceph stack does, and says what and why.
+# what the ceph stack or virtual machines do, and says what and why.
 # Without root it installs nothing, and says what will be left out.
 set -euo pipefail
 
-what=${1:?usage: setup.sh demo|test|stacks|ceph|bench}
+what=${1:?usage: setup.sh demo|test|stacks|ceph|vm|bench}
 
 # package, a program it brings, why
 stacks=(
@@ -44,6 +44,14 @@ ceph=(
   "ceph-fuse ceph-fuse mounts-of-the-ceph-stack"
   "ceph-common ceph commands-of-the-ceph-stack"
 )
+# Machines, and the image that they boot from.
+vm=(
+  "qemu-system-x86 qemu-system-x86_64 runs-the-virtual-machines"
+  "mmdebstrap mmdebstrap unpacks-the-system-of-their-image"
+  "erofs-utils mkfs.erofs packs-that-image"
+  "cpio cpio packs-the-first-files-they-boot-from"
+  "iproute2 ip network-of-the-virtual-machines"
+)
 build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in
   demo) wanted=("${build[@]}" "${stacks[@]}") ;;
@@ -51,9 +59,10 @@ case $what in
     "bonnie++ bonnie++ its-output-is-read") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
+  vm) wanted=("${build[@]}" "${vm[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
-  *) echo "setup.sh: '$what' is not demo, test, stacks, ceph or bench" >&2; exit 2 ;;
+  *) echo "setup.sh: '$what' is not demo, test, stacks, ceph, vm or bench" >&2; exit 2 ;;
 esac
 
 # Rust newer than Debian's own: the version is the one in Cargo.toml.

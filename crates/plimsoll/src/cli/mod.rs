@@ -25,6 +25,7 @@ mod stack;
 mod trace_ops;
 mod trees;
 mod verify;
+mod vm;
 mod watchdog;
 mod workloads;
 
@@ -58,6 +59,7 @@ enum Command {
     Compare(compare::Args),
     Layers(layers::Args),
     Stack(stack::Args),
+    Vm(vm::Args),
     Report(report::Args),
     Repro(repro::Args),
     Import(import::Args),
@@ -99,6 +101,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Compare(args) => compare::main(&args),
         Command::Layers(args) => layers::main(&args),
         Command::Stack(args) => stack::main(&args),
+        Command::Vm(args) => vm::main(&args),
         Command::Report(args) => report::main(&args),
         Command::Repro(args) => repro::main(&args),
         Command::Import(args) => import::main(&args),

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The inventory file of virtual machines.
+
+use crate::failure::Failure;
+use plimsoll_core::plan::{Node, Reach};
+use std::fmt::Write;
+use std::path::Path;
+
+/// How a file begins that was written here, and may be written over.
+const FIRST_LINE: &str = "# Virtual machines of `plimsoll vm up`.";
+
+/// Refuses to write over a file of somebody else's.
+pub(super) fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+    let found = std::fs::read_to_string(path);
+    let is_ours = found.is_ok_and(|text| text.starts_with(FIRST_LINE));
+    if is_ours || !path.exists() {
+        return Ok(());
+    }
+    let text = format!(
+        "write {}: it exists and is not of this command",
+        path.display()
+    );
+    Err(Failure::usage(text).hint("name another file with -o"))
+}
+
+/// What stands in the file.
+pub(super) fn written(address_here: &str, nodes: &[Node]) -> String {
+    let mut text = format!("{FIRST_LINE} Its next one may replace this file.\n");
+    let _ = writeln!(text, "address = {}", quoted(address_here));
+    for node in nodes {
+        let Reach::Agent(words) = &node.reach else {
+            continue;
+        };
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let _ = write!(
+            text,
+            "\n[[node]]\nname = {}\ncommand = [{}]\naddress = {}\ndir = {}\n",
+            quoted(&node.name),
+            words.join(", "),
+            quoted(&node.address),
+            quoted(&node.dir)
+        );
+    }
+    text
+}
+
+/// A string as the file has it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_an_inventory() {
+        let words = ["/a b/\"plimsoll\"", "vm", "shell", "n1"].map(String::from);
+        let node = Node {
+            name: "n1".into(),
+            reach: Reach::Agent(words.to_vec()),
+            address: "10.92.7.1".into(),
+            dir: "/data/plimsoll".into(),
+            free_bytes: 0,
+            direct_align_bytes: 0,
+            first_port: 0,
+        };
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("lab.toml");
+        refuse_foreign(&file).unwrap();
+        std::fs::write(&file, written("10.92.7.254", &[node])).unwrap();
+        let read = super::super::super::inventory::read(&file).unwrap();
+        assert_eq!(read.address.as_deref(), Some("10.92.7.254"));
+        let machine = &read.machines[0];
+        assert_eq!((&*machine.name, &machine.reach[..]), ("n1", &words[..]));
+        assert_eq!(
+            (&*machine.address, &*machine.dir),
+            ("10.92.7.1", "/data/plimsoll")
+        );
+        refuse_foreign(&file).unwrap();
+        std::fs::write(&file, "[[node]]\n").unwrap();
+        assert!(refuse_foreign(&file).is_err());
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll vm`: virtual machines as nodes.
+//!
+//! Manual: `docs/vm.md`.
+
+mod inventory;
+mod shell;
+mod up;
+
+use super::raze::verdict;
+use crate::campaign::problems;
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_core::units;
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::vm::{self, Condition, Lab, VmError, image};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Stand virtual machines up as nodes: kernels of their own, disks that outlive a power cut, a network
+/// whose cables can be pulled.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll vm up --nodes 3 --clients 1 -o lab.toml
+  plimsoll stack up nfs --on lab.toml
+  plimsoll run randwrite nfs --from c1 --on lab.toml
+  plimsoll vm shell n1 dmesg
+  plimsoll vm off n1
+  plimsoll vm on n1
+  plimsoll vm down")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Stand machines up, and write an inventory file that names them.
+    Up(up::Up),
+    /// Say which machines are up and how they are.
+    Status(Status),
+    /// Take all machines down, with what is on their disks.
+    Down(Down),
+    /// Make the image that machines boot from, or say where it is.
+    Image(ImageArgs),
+    /// Run a command in a machine, or get a shell there.
+    Shell(shell::Shell),
+    /// Cut a machine's power.
+    Off(Name),
+    /// Switch a machine on that is off, with the disks it had.
+    On(Name),
+    /// Let a machine stand still.
+    Pause(Name),
+    /// Let a machine go on that stood still.
+    Resume(Name),
+    /// Plug the cable of a machine's network in, or pull it.
+    Link(Link),
+    /// Cut the power of machines that others ask for; the plan of machines starts this.
+    #[command(hide = true)]
+    PowerSwitch(PowerSwitch),
+}
+
+#[derive(Debug, clap::Args)]
+struct PowerSwitch {
+    /// Where the machines' files are.
+    #[arg(long)]
+    dir: PathBuf,
+    /// Identifier of their journal.
+    #[arg(long)]
+    id: String,
+    /// The machines.
+    #[arg(required = true)]
+    names: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Name {
+    /// The machine: n1, c1.
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Link {
+    #[command(flatten)]
+    machine: Name,
+    /// Whether it is plugged in.
+    #[arg(value_name = "up|down")]
+    state: LinkState,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum LinkState {
+    Up,
+    Down,
+}
+
+#[derive(Debug, clap::Args)]
+struct Status {
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Down {
+    /// Print the steps and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ImageArgs {
+    /// Remove all images.
+    #[arg(long, conflicts_with = "renew")]
+    remove: bool,
+    /// Make it anew, with the packages of today.
+    #[arg(long)]
+    renew: bool,
+    /// Print a checksum of what goes into it, and do nothing.
+    #[arg(long, conflicts_with_all = ["renew", "remove"])]
+    recipe: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let state = super::state_dir()?;
+    let hosts = &mut super::nodes();
+    match &args.verb {
+        Verb::Up(args) => up::main(args, &state),
+        Verb::Status(args) => show(args, &state),
+        Verb::Down(args) => lower(args, &state),
+        Verb::Image(args) => make_image(args, &state),
+        Verb::Shell(args) => shell::main(args, &state),
+        Verb::Off(name) => {
+            let off = |lab: &Lab| lab.off(&name.name, plimsoll_lab::host::Hosts::here(hosts));
+            on_lab(&state, "cut the power of the machine", off)
+        }
+        Verb::On(name) => {
+            let _stop = super::stop_flag()?;
+            on_lab(&state, "switch the machine on", |lab| {
+                lab.on(&name.name, hosts)
+            })
+        }
+        Verb::Pause(name) => on_lab(&state, "pause the machine", |lab| lab.pause(&name.name)),
+        Verb::Resume(name) => on_lab(&state, "resume the machine", |lab| lab.resume(&name.name)),
+        Verb::Link(link) => {
+            let is_up = matches!(link.state, LinkState::Up);
+            let tell = |lab: &Lab| lab.link(&link.machine.name, is_up);
+            on_lab(&state, "change the machine's link", tell)
+        }
+        Verb::PowerSwitch(args) => {
+            let (dir, id) = (args.dir.clone(), args.id.clone());
+            let clock = plimsoll_lab::host::SystemClock::new();
+            let mut switch = vm::Switch::new(dir, id, &args.names);
+            let served = switch.serve(&clock);
+            served.map_err(doing(Code::Failed, "be the machines' power switch"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Does something with machines that are up.
+fn on_lab(state: &StateDir, what: &str, work: impl FnOnce(&Lab) -> Result<(), VmError>) -> Outcome {
+    let done = Lab::find(state).and_then(|lab| work(&lab));
+    done.map_err(doing(Code::Failed, what))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(args: &Status, state: &StateDir) -> Outcome {
+    let failed = || doing(Code::Failed, "look at the machines");
+    let lab = match Lab::find(state) {
+        Err(error @ VmError::NotUp) => {
+            if args.json {
+                super::print_json(&serde_json::json!({ "machines": [] }));
+            } else {
+                let text = error.to_string();
+                super::print(&format!("{}{}.", text[..1].to_uppercase(), &text[1..]));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        other => other.map_err(failed())?,
+    };
+    let host = super::host();
+    let mut list = Vec::new();
+    for node in lab.nodes() {
+        let condition = lab.condition(&node.name, &host).map_err(failed())?;
+        let condition = match &condition {
+            Condition::Running => "running",
+            Condition::Paused => "paused",
+            Condition::Off => "off",
+            Condition::Odd(why) => why,
+        };
+        if !args.json {
+            super::print(&format!(
+                "{:<4} {:<13} {condition}",
+                node.name, node.address
+            ));
+        }
+        list.push(
+            serde_json::json!({ "name": node.name, "address": node.address,
+            "condition": condition }),
+        );
+    }
+    if args.json {
+        super::print_json(&serde_json::json!({ "machines": list, "since": lab.since() }));
+    } else {
+        super::print(&format!("since {}", lab.since()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lower(args: &Down, state: &StateDir) -> Outcome {
+    if args.dry_run {
+        super::raze::print_steps(state, false, |record| {
+            record.header.kind == plimsoll_lab::journal::Kind::Machines
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
+    let _stop = super::stop_flag()?;
+    let razed = vm::down(state, &mut super::nodes())
+        .map_err(doing(Code::Failed, "take the machines down"))?;
+    if razed.is_clean() {
+        super::print("The machines are down.");
+    }
+    verdict(&problems(&razed))
+}
+
+fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {
+    let unreadable = |error| Failure::new(Code::Failed, format!("use the images: {error}"));
+    if args.recipe {
+        super::print(&image::recipe());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.remove || args.renew {
+        if Lab::find(state).is_ok() {
+            return Err(
+                Failure::usage("remove images: machines that are up boot from one")
+                    .hint("take them down first: plimsoll vm down"),
+            );
+        }
+        let count = image::remove(state).map_err(unreadable)?;
+        if args.remove {
+            super::print(&format!("Removed {count} images."));
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let found = up::image(state, &mut super::nodes())?;
+    super::print(&format!(
+        "{}\n{}, recipe {}, kernel {}",
+        found.dir.display(),
+        units::size(found.size_bytes as f64),
+        found.recipe,
+        found.kernel
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll vm shell`: commands in a machine. It is also how plimsoll itself reaches one.
+
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::vm::Lab;
+use std::io::{IsTerminal, stderr, stdin, stdout};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Shell {
+    /// The state directory that names the machines (default: the one that is used otherwise).
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// The machine: n1, c1.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The command, its words joined by spaces for a shell; without it, a shell.
+    #[arg(
+        value_name = "COMMAND",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    words: Vec<String>,
+}
+
+pub(super) fn main(args: &Shell, state: &StateDir) -> Outcome {
+    let state = match &args.state {
+        Some(dir) => &StateDir::new(dir),
+        None => state,
+    };
+    let failed = || doing(Code::Failed, format!("reach machine {}", args.name));
+    let lab = Lab::find(state).map_err(failed())?;
+    let port = lab
+        .port(&args.name, &super::super::host())
+        .map_err(failed())?;
+    // Nobody who is merely connected keeps machines from being taken down.
+    drop(lab);
+    let command = if args.words.is_empty() && stdin().is_terminal() {
+        format!("PS1='{}# ' exec sh -i", args.name)
+    } else if args.words.is_empty() {
+        "exec sh".into()
+    } else {
+        args.words.join(" ")
+    };
+    let input = stdin();
+    let status = port
+        .relay(
+            &command,
+            Some(input.as_fd()),
+            (&mut stdout().lock(), &mut stderr().lock()),
+            None,
+        )
+        .map_err(|error| {
+            Failure::new(
+                Code::Failed,
+                format!("stay connected to machine {}: {error}", args.name),
+            )
+        })?;
+    Ok(ExitCode::from(status))
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll vm up`: image, acceleration, machines, inventory.
+
+use super::inventory;
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_core::plan::Step;
+use plimsoll_core::units;
+use plimsoll_lab::host::{Clock, Hosts, SystemClock};
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::vm::image::Image;
+use plimsoll_lab::vm::{self, Acceleration, Wanted};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Up {
+    /// Machines that serve: n1, n2, ...
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    nodes: u16,
+    /// Machines that load comes from: c1, ...
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    clients: u16,
+    /// Memory of each.
+    #[arg(long, default_value = "640M", value_parser = units::parse_size, value_name = "SIZE")]
+    memory: u64,
+    /// Size of each disk.
+    #[arg(long, default_value = "1G", value_parser = units::parse_size, value_name = "SIZE")]
+    disk: u64,
+    /// Raw disks of each, besides the one that holds what a node keeps.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    disks: u16,
+    /// What carries out their instructions: this machine's processor (kvm), a program (tcg), or auto:
+    /// the processor if a machine boots on it.
+    #[arg(long, default_value = "auto", value_name = "auto|kvm|tcg")]
+    accel: Accel,
+    /// The inventory file to write; one that this command wrote may be there already.
+    #[arg(short, long, default_value = "lab.toml", value_name = "FILE.toml")]
+    output: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Accel {
+    Auto,
+    Kvm,
+    Tcg,
+}
+
+impl Up {
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            nodes: self.nodes,
+            clients: self.clients,
+            memory_bytes: self.memory,
+            disk_bytes: self.disk,
+            disks: self.disks,
+        }
+    }
+}
+
+pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
+    inventory::refuse_foreign(&args.output)?;
+    let failed = || doing(Code::Failed, "bring the machines up");
+    let mut hosts = super::super::nodes();
+    let wanted = args.wanted();
+    vm::check(&wanted, state, hosts.here()).map_err(failed())?;
+    let shell = shell_command(state)?;
+    // A step under way is finished, so that nothing is left half made.
+    let stop = super::super::stop_flag()?;
+    let image = image(state, &mut hosts)?;
+    let accelerated = accelerated(args.accel, state, &image, &mut hosts)?;
+    let clock = SystemClock::new();
+    let began = clock.now();
+    let mut told = |step: &Step| {
+        if step.why.starts_with("start") || step.why.starts_with("wait") {
+            progress(&clock, &step.why);
+        }
+    };
+    let made = (&image, accelerated);
+    let lab = vm::up(&wanted, made, &shell, (state, &mut hosts), &mut told).map_err(failed())?;
+    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        drop(lab);
+        let razed = vm::down(state, &mut hosts).map_err(failed())?;
+        super::verdict(&super::problems(&razed))?;
+        return super::super::done(Code::Interrupted);
+    }
+    let text = inventory::written(&lab.address(), lab.nodes());
+    std::fs::write(&args.output, text).map_err(|error| {
+        Failure::new(
+            Code::Failed,
+            format!("write {}: {error}", args.output.display()),
+        )
+        .hint("the machines are up; take them down with: plimsoll vm down")
+    })?;
+    let names: Vec<&str> = lab.nodes().iter().map(|node| &*node.name).collect();
+    let file = args.output.display();
+    super::super::print(&format!(
+        "{} are up after {:.1} s; {file} names them. Go on with:\n  plimsoll stack up nfs --on {file}\n  \
+         plimsoll vm shell {}\n  plimsoll vm down",
+        names.join(", "),
+        clock.now().saturating_sub(began).as_secs_f64(),
+        names[0]
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn accelerated(
+    wanted: Accel,
+    state: &StateDir,
+    image: &Image,
+    hosts: &mut dyn Hosts,
+) -> Result<Acceleration, Failure> {
+    if wanted == Accel::Tcg {
+        return Ok(Acceleration::Emulation);
+    }
+    let (found, why) = vm::acceleration(state, image, hosts)
+        .map_err(doing(Code::Failed, "look how machines can be run"))?;
+    if (wanted, found) == (Accel::Kvm, Acceleration::Emulation) {
+        return Err(Failure::new(Code::Failed, format!("use KVM: {why}"))
+            .hint("leave out --accel kvm: emulation works anywhere, slowly"));
+    }
+    super::super::say(&format!("machines run by {found}: {why}"));
+    Ok(found)
+}
+
+/// The image, made first where there is none.
+pub(super) fn image(state: &StateDir, hosts: &mut dyn Hosts) -> Result<Image, Failure> {
+    let failed = || doing(Code::Failed, "make the image of the machines");
+    let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
+    if let Some(found) = vm::image::find(state).map_err(unreadable)? {
+        return Ok(found);
+    }
+    super::super::say("making the image of the machines: once, some four minutes");
+    let clock = SystemClock::new();
+    let mut told = |step: &Step| {
+        if !step.why.starts_with("write") {
+            progress(&clock, &step.why);
+        }
+    };
+    let made = vm::image::make(state, hosts, &mut told).map_err(failed())?;
+    progress(&clock, "the image is made");
+    Ok(made)
+}
+
+fn progress(clock: &SystemClock, what: &str) {
+    super::super::say(&format!("{:6.1} s  {what}", clock.now().as_secs_f64()));
+}
+
+/// The command that gives a shell on a machine: this program, with this state directory.
+fn shell_command(state: &StateDir) -> Result<Vec<String>, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(Code::Failed, format!("find this program: {error}")))?;
+    let state = std::path::absolute(state.path())
+        .map_err(|error| Failure::new(Code::Failed, format!("find the state: {error}")))?;
+    let words = [
+        program.display().to_string(),
+        "vm".into(),
+        "shell".into(),
+        "--state".into(),
+        state.display().to_string(),
+    ];
+    Ok(words.into())
+}

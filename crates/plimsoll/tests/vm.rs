@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Virtual machines for real: one boots, is spoken to over several ports, loses its power and gets it
+//! back. Needs root, QEMU and an image; the image is taken from the usual place, or made with
+//! `PLIMSOLL_TEST_VM=1`, which takes minutes.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests run the program and may fail loudly"
+)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Where root's images are.
+const IMAGES: &str = "/var/lib/plimsoll/images";
+
+struct Lab {
+    /// Short: sockets lie in it.
+    place: tempfile::TempDir,
+}
+
+impl Lab {
+    fn plimsoll(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let state = self.place.path().join("s");
+        command.env("PLIMSOLL_STATE", state).args(args);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn ask(&self, args: &[&str]) -> Output {
+        self.plimsoll(args).output().unwrap()
+    }
+
+    fn told(&self, args: &[&str]) -> String {
+        let output = self.ask(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().into()
+    }
+
+    fn in_n1(&self, command: &str) -> String {
+        self.told(&["vm", "shell", "n1", command])
+    }
+
+    /// Whether an image is found: nothing is made in the folder that is not ours.
+    fn told_image_is_there(&self) -> bool {
+        let images = std::fs::read_dir(self.place.path().join("s/images"));
+        let names = images.into_iter().flatten().flatten();
+        let recipe = self.told(&["vm", "image", "--recipe"]);
+        names
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .any(|name| name.starts_with(&recipe))
+    }
+
+    fn condition(&self) -> String {
+        let text = self.told(&["vm", "status", "--json"]);
+        let status: serde_json::Value = serde_json::from_str(&text).unwrap();
+        status["machines"][0]["condition"].as_str().unwrap().into()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.ask(&["raze"]);
+    }
+}
+
+/// The image's folder to use, or why nothing can be tested.
+fn images() -> Result<Option<PathBuf>, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("the network of machines needs root".into());
+    }
+    if !Path::new("/usr/bin/qemu-system-x86_64").exists() {
+        return Err("qemu-system-x86_64 is missing: scripts/setup.sh vm".into());
+    }
+    if std::env::var_os("PLIMSOLL_TEST_VM").is_some() {
+        return Ok(None);
+    }
+    Ok(Some(IMAGES.into()))
+}
+
+#[test]
+fn a_machine_boots_keeps_its_disks_and_can_be_told() {
+    let skipped = |why: &str| {
+        let _ = writeln!(std::io::stderr(), "SKIPPED virtual machines: {why}");
+    };
+    let images = match images() {
+        Ok(images) => images,
+        Err(why) => return skipped(&why),
+    };
+    let place = tempfile::Builder::new().prefix("plvm").tempdir().unwrap();
+    let lab = Lab { place };
+    std::fs::create_dir(lab.place.path().join("s")).unwrap();
+    if let Some(images) = &images {
+        std::os::unix::fs::symlink(images, lab.place.path().join("s/images")).unwrap();
+        if !lab.told_image_is_there() {
+            return skipped(
+                "there is no image of this version: plimsoll vm image makes it, or \
+                 PLIMSOLL_TEST_VM=1",
+            );
+        }
+    }
+    let file = lab.place.path().join("lab.toml");
+    let words = [
+        "vm",
+        "up",
+        "--nodes",
+        "1",
+        "--clients",
+        "0",
+        "--memory",
+        "320M",
+    ];
+    let more = [
+        "--disk",
+        "128M",
+        "--accel",
+        "tcg",
+        "-o",
+        file.to_str().unwrap(),
+    ];
+    lab.told(&[&words[..], &more].concat());
+    outputs_status_and_several_clients(&lab);
+    told_from_outside(&lab);
+    power_cut(&lab);
+    assert!(file.exists());
+    lab.told(&["vm", "down"]);
+    let left = lab.told(&["raze"]);
+    assert!(left.contains("nothing"), "{left}");
+}
+
+fn outputs_status_and_several_clients(lab: &Lab) {
+    let output = lab.ask(&["vm", "shell", "n1", "echo out; echo bad >&2; exit 7"]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert_eq!(output.stdout, b"out\n");
+    assert_eq!(output.stderr, b"bad\n");
+    // A client that is killed leaves no command's words to the next one.
+    let words = ["vm", "shell", "n1", "while echo stale; do :; done"];
+    let mut endless = lab.plimsoll(&words).stdout(Stdio::null()).spawn().unwrap();
+    let mut waiting = lab.plimsoll(&["vm", "shell", "n1", "cat; echo end"]);
+    let mut waiting = waiting
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(lab.in_n1("hostname"), "n1");
+    endless.kill().unwrap();
+    endless.wait().unwrap();
+    assert_eq!(lab.in_n1("echo clean"), "clean");
+    let text = "x".repeat(200_000);
+    let mut input = waiting.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(output.stdout, format!("{text}end\n").as_bytes());
+}
+
+fn told_from_outside(lab: &Lab) {
+    assert_eq!(lab.condition(), "running");
+    lab.told(&["vm", "pause", "n1"]);
+    assert_eq!(lab.condition(), "paused");
+    lab.told(&["vm", "resume", "n1"]);
+    assert_eq!(lab.condition(), "running");
+    let carrier = "cat /sys/class/net/eth0/carrier";
+    assert_eq!(lab.in_n1(carrier), "1");
+    lab.told(&["vm", "link", "n1", "down"]);
+    let wait = format!("until [ \"$({carrier})\" = 0 ]; do sleep 0.1; done; {carrier}");
+    assert_eq!(lab.in_n1(&wait), "0");
+    lab.told(&["vm", "link", "n1", "up"]);
+    assert_eq!(lab.in_n1("/lab/power status n1"), "on");
+    let refused = lab.ask(&["vm", "shell", "n1", "/lab/power off n9"]);
+    assert_eq!(refused.stdout, b"refused\n");
+    assert!(!refused.status.success());
+}
+
+fn power_cut(lab: &Lab) {
+    lab.in_n1("echo synced >/data/kept && sync && echo layer >/root/lost");
+    lab.in_n1("echo raw | dd of=/dev/disk/by-id/virtio-d1 bs=512 conv=sync oflag=direct");
+    lab.told(&["vm", "off", "n1"]);
+    assert_eq!(lab.condition(), "off");
+    let output = lab.ask(&["vm", "shell", "n1", "true"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("is off"), "{errors}");
+    lab.told(&["vm", "on", "n1"]);
+    assert_eq!(
+        lab.in_n1("cat /data/kept; head -c 3 /dev/disk/by-id/virtio-d1"),
+        "synced\nraw"
+    );
+    assert_eq!(lab.in_n1("ls /root"), "");
+    // A machine may ask for its own end, too.
+    let output = lab.ask(&["vm", "shell", "n1", "/lab/power off n1"]);
+    assert!(!output.status.success());
+    assert_eq!(lab.condition(), "off");
+}

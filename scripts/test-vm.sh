@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Virtual machines from nothing to nothing: makes the image (a folder of images in IMAGES is used
+# instead), boots three nodes and a client, raises a stack on them, loads it from the client, cuts the
+# power of a node and switches it on again, takes all down, and looks for what is left.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}
+STACKS=(${STACKS:-nfs gluster(replicate)})
+
+if [ "$(id -u)" != 0 ]; then
+  echo "test-vm: the network of machines needs root: run it with sudo" >&2
+  exit 1
+fi
+# Short: sockets lie in it.
+place=$(mktemp -d /var/tmp/plvm.XXXXXX)
+export PLIMSOLL_STATE=$place/s
+mkdir "$PLIMSOLL_STATE"
+[ -z "${IMAGES:-}" ] || ln -s "$IMAGES" "$PLIMSOLL_STATE/images"
+leave() {
+  if "$PLIMSOLL" raze >/dev/null; then rm -rf --one-file-system "$place"; fi
+}
+trap leave EXIT
+
+began=$SECONDS
+step() {
+  local from=$SECONDS
+  "$PLIMSOLL" "$@" >"$place/out" 2>&1 || { cat "$place/out" >&2; echo "test-vm: failed: $*" >&2; exit 1; }
+  printf '%4d s  %s\n' $((SECONDS - from)) "$*"
+}
+links() { ip -brief link | awk '{ print $1 }' | sort; }
+
+links >"$place/before"
+step vm image
+step vm up --nodes 3 --clients 1 --disk 2G -o "$place/lab.toml"
+for stack in "${STACKS[@]}"; do
+  step stack up "$stack" --on "$place/lab.toml" --size 512M
+  step run randwrite,size=16M "$stack" --from c1 --on "$place/lab.toml" --for 5s -o "$place/run-$RANDOM"
+  step stack down "$stack"
+done
+step vm shell n1 'echo synced >/data/kept; sync'
+step vm off n1
+if "$PLIMSOLL" vm shell n1 true 2>/dev/null; then echo "test-vm: n1 answers without power" >&2; exit 1; fi
+step vm on n1
+step vm shell n1 'grep synced /data/kept'
+step vm shell c1 '/lab/power off n2'
+"$PLIMSOLL" vm status | grep -q '^n2 .* off$' || { echo "test-vm: n2 is not off" >&2; exit 1; }
+step vm down
+links >"$place/after"
+if ! diff "$place/before" "$place/after"; then echo "test-vm: interfaces are left" >&2; exit 1; fi
+if grep -lsz "^PLIMSOLL_MARK=plimsoll-vm-" /proc/[0-9]*/environ | grep -q .; then
+  echo "test-vm: processes are left" >&2
+  exit 1
+fi
+echo "all of it took $((SECONDS - began)) s; nothing is left"
