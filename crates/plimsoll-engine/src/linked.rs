@@ -3,7 +3,7 @@
 //! it was recorded, the others when they did then.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use plimsoll_core::model::{Cell, Excerpt, Link, Recorded, Step};
 use plimsoll_core::op::{Request, Sample};
@@ -24,13 +24,13 @@ pub struct Linked {
     read_until: Nanos,
     all_read: bool,
     /// Which requests of those not read yet wait.
-    waiting: HashSet<u64>,
-    held: HashMap<u64, Step>,
+    waiting: BTreeSet<u64>,
+    held: BTreeMap<u64, Step>,
     /// What may start, by when it is to.
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
-    steps: HashMap<u64, Step>,
+    steps: BTreeMap<u64, Step>,
     /// What is in flight in each slot.
-    in_flight: HashMap<u32, (u64, Option<Link>)>,
+    in_flight: BTreeMap<u32, (u64, Option<Link>)>,
     submitted: Submitted,
 }
 
@@ -43,11 +43,11 @@ impl Linked {
             end,
             read_until: Nanos(0),
             all_read: false,
-            waiting: HashSet::new(),
-            held: HashMap::new(),
+            waiting: BTreeSet::new(),
+            held: BTreeMap::new(),
             due: BinaryHeap::new(),
-            steps: HashMap::new(),
-            in_flight: HashMap::new(),
+            steps: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             submitted: Submitted::new(excerpt),
         }
     }

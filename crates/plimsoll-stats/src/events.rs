@@ -31,7 +31,9 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     if values.len() % 2 == 1 {
         return Some(upper);
     }
-    values.get(middle - 1).map(|lower| f64::midpoint(*lower, upper))
+    values
+        .get(middle - 1)
+        .map(|lower| f64::midpoint(*lower, upper))
 }
 
 #[cfg(test)]

@@ -531,7 +531,7 @@ impl Host for LocalHost {
                 ready,
             } => self.start(id, cmd, (mark, Path::new(log)), ready),
             Action::Stop { mark } => processes::stop(mark, &*self.clock),
-            Action::Kill { mark } => processes::kill(mark, &*self.clock),
+            Action::Kill { mark } => processes::kill_server(mark, &*self.clock),
             Action::Pause { mark } => processes::pause(mark),
             Action::Resume { mark } => processes::resume(mark),
             Action::MakeDir(path) => dirs::make(Path::new(path), id),

@@ -140,25 +140,33 @@ pub(crate) fn stop(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
     }
 }
 
-/// Ends every process with this mark at once and waits until they are gone.
-pub(crate) fn kill(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+/// Kills every process with this mark at once, without a word, and waits until they are gone.
+/// Whether there was one.
+pub(crate) fn kill(mark: &str, clock: &dyn Clock) -> Result<bool, HostError> {
     let began = clock.now();
-    let first = marked(mark);
-    if first.is_empty() {
-        return Err(nobody(mark));
-    }
-    let mut living = first.clone();
+    let mut any = false;
     // Again and again: one that was just being started is seen at the next look.
-    while !living.is_empty() {
+    loop {
+        let living = marked(mark);
+        if living.is_empty() {
+            return Ok(any);
+        }
         if clock.now().saturating_sub(began) > KILL_WAIT {
             return Err(HostError::State(stuck(mark, &living)));
         }
+        any = true;
         living.iter().for_each(|&pid| signal(pid, Signal::KILL));
         clock.pause(MOMENT);
-        first.iter().for_each(|&pid| collect(pid));
-        living = marked(mark);
+        living.iter().for_each(|&pid| collect(pid));
     }
-    Ok(())
+}
+
+/// The same of a server, which must be there: what is not cannot fail.
+pub(crate) fn kill_server(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+    match kill(mark, clock)? {
+        true => Ok(()),
+        false => Err(nobody(mark)),
+    }
 }
 
 /// Stops every process with this mark where it is.
@@ -180,23 +188,6 @@ pub(crate) fn resume(mark: &str) -> Result<(), HostError> {
 
 fn nobody(mark: &str) -> HostError {
     HostError::State(format!("no process carries the mark {mark}"))
-/// Kills every process with this mark at once, without a word, and waits until they are gone.
-pub(crate) fn kill_marked(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
-    let began = clock.now();
-    loop {
-        let living = marked(mark);
-        if living.is_empty() {
-            return Ok(());
-        }
-        if clock.now().saturating_sub(began) > KILL_WAIT {
-            return Err(HostError::State(stuck(mark, &living)));
-        }
-        for pid in living {
-            signal(pid, Signal::KILL);
-            collect(pid);
-        }
-        clock.pause(LOOK);
-    }
 }
 
 fn stuck(mark: &str, pids: &[u32]) -> String {

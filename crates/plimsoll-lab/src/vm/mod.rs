@@ -365,7 +365,7 @@ impl Lab {
     /// When there is none of this name, or its process does not end.
     pub fn off(&self, name: &str, host: &dyn Host) -> Result<(), VmError> {
         self.check_name(name)?;
-        processes::kill_marked(&self.mark(name), host.clock())?;
+        processes::kill(&self.mark(name), host.clock())?;
         // What is there of a machine means that it is on.
         let _ = fs::remove_file(self.file(name, "qmp"));
         Ok(())

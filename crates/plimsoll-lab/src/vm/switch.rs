@@ -112,8 +112,8 @@ impl Power<'_> {
         let mark = mark(self.id, name);
         let is_known = self.names.iter().any(|known| known == name);
         let said = match order {
-            "off" if is_known => match processes::kill_marked(&mark, self.clock) {
-                Ok(()) => "off",
+            "off" if is_known => match processes::kill(&mark, self.clock) {
+                Ok(_) => "off",
                 Err(_) => "refused",
             },
             "status" if is_known && processes::marked(&mark).is_empty() => "off",

@@ -299,44 +299,34 @@ pub fn fit_requests(
     }
     let mut packed = packer.finish(survey.length);
     packed.shuffled = keep.shuffle.map(|shuffle| shuffle.window);
-    let reliance = waits.finish();
-    let played = Played::of(keep);
+    let (reliance, played) = (waits.finish(), Played::of(keep));
     if let (Some(found), Played::Waiting) = (&reliance, played) {
         packed = packed.with_links(found.links.iter().copied());
     }
     counted.finish(survey.length, requests);
     // What is played are the requests, so nothing is drawn from the intervals to be checked.
-    let mut fitted = fit_within(
-        &counted,
-        &FitOptions {
-            disk: disk.into(),
-            window: counted.times().span(),
-            name: name.into(),
-            facts: Facts::assumed(packed.footprint_bytes().max(packed.largest_bytes().into())),
-        },
-        0,
-    )?;
-    let mut submitted = Measures::new(device, survey.length);
-    packed.unpack().for_each(|request| submitted.add(&request));
-    fitted.model.fidelity = compare(recorded, submitted);
+    let options = FitOptions {
+        disk: disk.into(),
+        window: counted.times().span(),
+        name: name.into(),
+        facts: Facts::assumed(packed.footprint_bytes().max(packed.largest_bytes().into())),
+    };
+    let mut fitted = fit_within(&counted, &options, 0)?;
     recorded.finish();
     fitted.model.fidelity = recorded.compare_packed(&packed);
     fitted.model.requests = Some(Box::new(packed));
     if requests.origin_unix_ns().is_none() {
-        let (from, to) = ends_without_date(&*requests, survey.length);
-        fitted.profile.from.clone_from(&from);
-        fitted.profile.to.clone_from(&to);
-        (fitted.model.source.from, fitted.model.source.to) = (from, to);
+        let ends = ends_without_date(&*requests, survey.length);
+        (fitted.profile.from, fitted.profile.to) = ends.clone();
+        (fitted.model.source.from, fitted.model.source.to) = ends;
     }
     fitted.warnings.extend(told(requests));
-    let ceiling = watch.finish();
-    if let Some(ceiling) = ceiling {
+    if let Some(ceiling) = watch.finish() {
         fitted.model.facts.threads = (!keep.open_loop).then(|| ceiling.threads());
         fitted.warnings.push(ceiling.sentence(keep.open_loop));
     }
-    fitted
-        .warnings
-        .extend(reliance.map(|found| found.sentence(played)));
+    let waits = reliance.map(|found| found.sentence(played));
+    fitted.warnings.extend(waits);
     if late > 0 {
         fitted.warnings.push(format!(
             "{late} requests stand behind later ones and count as of the later one's time"

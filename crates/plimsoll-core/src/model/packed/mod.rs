@@ -470,7 +470,7 @@ mod tests {
         }
         let plain = packer.finish(Nanos(1_000_000));
         let link = |number: u64| {
-            (number % 3 != 0).then(|| Link {
+            (!number.is_multiple_of(3)).then(|| Link {
                 distance: 1 + saturating_u32(number % 5),
                 think: Nanos(number),
             })
