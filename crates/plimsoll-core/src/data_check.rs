@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// It holds the contents before the acknowledged write: zeros or an older version.
+    /// A read of it, while all was well, gave the contents before the acknowledged write: zeros or an
+    /// older version.
     Stale,
-    /// Some of its sectors are from the acknowledged write, others from before.
+    /// Some of its sectors are from the acknowledged write, others from before; or those of one
+    /// piece that is promised to be written at once are of several writes.
     Torn,
     /// It holds what was written to `belongs_at`.
     Misplaced {
@@ -24,16 +26,65 @@ pub enum Fault {
     Wrong,
     /// It could not be read back at all.
     Unreadable,
+    /// A durable write is missing, with all that became durable around it: the tail of a cache that
+    /// was cut off, or a single write that was dropped.
+    Lost,
+    /// A durable write is missing although one that began when it was durable is there, and others
+    /// after that one are missing again: writes reached the storage in another order.
+    Hole,
+    /// It holds what was written to another storage system: of this campaign, or of another one
+    /// while this one ran.
+    Foreign,
+    /// It holds an older version than a check before had read: an old write came late, or an old
+    /// copy is back.
+    Zombie,
+    /// It reads differently by another way to the same storage.
+    Diverged,
+    /// It lies readable where it should be encrypted.
+    Plaintext,
+}
+
+impl Fault {
+    /// One of each kind, in the order of reports.
+    pub const EVERY: [Fault; 11] = [
+        Fault::Wrong,
+        Fault::Torn,
+        Fault::Misplaced { belongs_at: 0 },
+        Fault::Stale,
+        Fault::Unreadable,
+        Fault::Lost,
+        Fault::Hole,
+        Fault::Foreign,
+        Fault::Zombie,
+        Fault::Diverged,
+        Fault::Plaintext,
+    ];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Stale => "stale",
+            Fault::Torn => "torn",
+            Fault::Misplaced { .. } => "misplaced",
+            Fault::Wrong => "wrong",
+            Fault::Unreadable => "unreadable",
+            Fault::Lost => "lost",
+            Fault::Hole => "hole",
+            Fault::Foreign => "foreign",
+            Fault::Zombie => "zombie",
+            Fault::Diverged => "diverged",
+            Fault::Plaintext => "plaintext",
+        }
+    }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
         match self {
-            Fault::Stale => f.write_str("stale"),
-            Fault::Torn => f.write_str("torn"),
-            Fault::Misplaced { belongs_at } => write!(f, "misplaced (belongs at {belongs_at})"),
-            Fault::Wrong => f.write_str("wrong"),
-            Fault::Unreadable => f.write_str("unreadable"),
+            Fault::Misplaced { belongs_at } => write!(f, " (belongs at {belongs_at})"),
+            _ => Ok(()),
         }
     }
 }
@@ -53,34 +104,75 @@ pub struct BadBlocks {
     /// An acknowledged write that could not be read back.
     #[serde(default)]
     pub unreadable: u64,
+    /// Durable writes that are missing at the end, or singly.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub lost: u64,
+    /// Durable writes that are missing among others that are there.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub hole: u64,
+    /// What was written to another storage system.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub foreign: u64,
+    /// Old versions that are back.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub zombie: u64,
+    /// What reads differently by another way.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub diverged: u64,
+    /// What should be encrypted and is not.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub plaintext: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde asks for"
+)]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl BadBlocks {
     /// Of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.wrong + self.torn + self.misplaced + self.stale + self.unreadable
+        Fault::EVERY.iter().map(|fault| self.of(*fault)).sum()
+    }
+
+    /// Of one kind.
+    #[must_use]
+    pub fn of(&self, fault: Fault) -> u64 {
+        // The one list of places is that of counting.
+        let mut copy = *self;
+        *copy.place(fault)
     }
 
     /// Counts one.
     pub fn count(&mut self, fault: Fault) {
-        let kind = match fault {
+        *self.place(fault) += 1;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &BadBlocks) {
+        for fault in Fault::EVERY {
+            *self.place(fault) += other.of(fault);
+        }
+    }
+
+    fn place(&mut self, fault: Fault) -> &mut u64 {
+        match fault {
             Fault::Wrong => &mut self.wrong,
             Fault::Torn => &mut self.torn,
             Fault::Misplaced { .. } => &mut self.misplaced,
             Fault::Stale => &mut self.stale,
             Fault::Unreadable => &mut self.unreadable,
-        };
-        *kind += 1;
-    }
-
-    /// Adds all of `other`.
-    pub fn merge(&mut self, other: &BadBlocks) {
-        self.wrong += other.wrong;
-        self.torn += other.torn;
-        self.misplaced += other.misplaced;
-        self.stale += other.stale;
-        self.unreadable += other.unreadable;
+            Fault::Lost => &mut self.lost,
+            Fault::Hole => &mut self.hole,
+            Fault::Foreign => &mut self.foreign,
+            Fault::Zombie => &mut self.zombie,
+            Fault::Diverged => &mut self.diverged,
+            Fault::Plaintext => &mut self.plaintext,
+        }
     }
 }
 
@@ -88,15 +180,12 @@ impl fmt::Display for BadBlocks {
     /// `3 bad (1 wrong, 2 stale)`; kinds that did not occur are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bad", self.total())?;
-        let kinds = [
-            (self.wrong, "wrong"),
-            (self.torn, "torn"),
-            (self.misplaced, "misplaced"),
-            (self.stale, "stale"),
-            (self.unreadable, "unreadable"),
-        ];
-        let found = kinds.iter().filter(|(count, _)| *count > 0);
-        let words: Vec<String> = found.map(|(n, name)| format!("{n} {name}")).collect();
+        let words: Vec<String> = Fault::EVERY
+            .into_iter()
+            .map(|fault| (self.of(fault), fault.name()))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, name)| format!("{count} {name}"))
+            .collect();
         if words.is_empty() {
             return Ok(());
         }

@@ -21,6 +21,8 @@ impl FormatVersion {
     pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Workload files.
     pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 0 };
+    /// Ledgers of acknowledged writes.
+    pub const LEDGER: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Journals of changes made to a machine.
     pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 5 };
 

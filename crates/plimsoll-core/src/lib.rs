@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+pub mod crc32c;
 pub mod data_check;
 pub mod event;
 pub mod fault;
 pub mod format;
 pub mod histogram;
+pub mod ledger;
 pub mod load;
 pub mod model;
 pub mod nearest;

@@ -427,7 +427,7 @@ impl fmt::Display for BrownOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BrownOut::Lasted(time) => write!(f, "{time}"),
-            BrownOut::NotOver(time) => write!(f, "not over after {time}"),
+            BrownOut::NotOver(time) => write!(f, "not seen to be over within {time}"),
             BrownOut::Unknown => f.write_str("not known"),
         }
     }

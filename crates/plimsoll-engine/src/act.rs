@@ -19,7 +19,7 @@ use plimsoll_core::workload::files::Over;
 use plimsoll_core::workload::{Blocks, FileLoop};
 
 use crate::blocks::{self, BlockSource, Common, Merged, Post};
-use crate::choice::{EngineChoice, open_engine};
+use crate::choice::EngineChoice;
 use crate::clock::{Clock, SimClock};
 use crate::controller::{Controller, Count, Plan};
 use crate::drive::{Limits, drive};
@@ -27,7 +27,6 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::file_loop::Play;
 use crate::gate::Gate;
-use crate::layout::{self, Opening};
 use crate::linked::Linked;
 use crate::null::Null;
 use crate::prepare::Ground;
@@ -37,7 +36,7 @@ use crate::source::{OpenLoop, Source};
 use crate::sync::Sync;
 use crate::sys::uring::Uring;
 use crate::trees::Where;
-use crate::verify::{Checked, Ledgers};
+use crate::verify::{Checked, Registers};
 use crate::watch::Watched;
 use crate::worker::{Desk, Ended, Report};
 
@@ -62,7 +61,7 @@ pub(crate) struct Act<'a> {
     /// Whether the first worker that has done its work stops the counting of the others.
     pub(crate) stonewall: bool,
     /// What is written where, if that is to be verified.
-    pub(crate) ledgers: Option<&'a Ledgers>,
+    pub(crate) registers: Option<&'a Registers>,
 }
 
 /// What one worker is.
@@ -311,21 +310,8 @@ impl Act<'_> {
         (depth, len): (u32, u32),
         seed: Seed,
     ) -> Result<(Box<dyn Engine>, String), Error> {
-        if let Ground::Nfs(export) = self.ground {
-            return export.open(path, durable, (depth, len), seed);
-        }
-        let can = self.ground.can_bypass_cache();
-        let opening = Opening {
-            direct: direct && can,
-            durable,
-        };
-        let file = Arc::new(layout::open_data(path, opening)?);
-        let choice = self.choice.for_file(opening.direct, depth);
-        let (engine, mut name) = open_engine(choice, &file, depth, len, seed)?;
-        if direct && !can {
-            name.push_str("; through the page cache (no direct I/O here)");
-        }
-        Ok((engine, name))
+        let wants = (direct, durable, self.choice);
+        self.ground.open_file(path, wants, (depth, len), seed)
     }
 
     fn requests(&self, model: &Model, excerpt: &Excerpt, space: &Space) -> Played {
@@ -369,12 +355,12 @@ impl Act<'_> {
             (Role::Blocks(post), _) => {
                 let mut source = BlockSource::new(post, slots);
                 let path = self.ground.file_of(post.group, post.worker);
-                let watch = self.ledgers.zip(path);
-                let Some((ledger, check_reads)) = watch.and_then(|(all, path)| all.of(&path))
+                let watch = self.registers.zip(path);
+                let Some((register, check_reads)) = watch.and_then(|(all, path)| all.of(&path))
                 else {
                     return stage.act(&mut source, desk, shared, start);
                 };
-                let mut source = Checked::new(source, ledger, slots, check_reads);
+                let mut source = Checked::new(source, register, slots, check_reads);
                 stage.act(&mut source, desk, shared, start)
             }
             (Role::AllBlocks(posts), _) => {

@@ -23,6 +23,9 @@ pub enum Error {
     /// The workload or the options cannot be carried out as given.
     #[error("run the workload: {0}")]
     Workload(String),
+    /// A ledger cannot be kept or checked as it was asked for.
+    #[error("use the ledger: {0}")]
+    Ledger(String),
     /// The engine cannot do an operation of this workload.
     #[error(
         "run the workload: the engine {engine} has no operation '{kind}'; choose another engine"

@@ -6,6 +6,8 @@
 //! it did what it did not do. All chance comes from one seed. Rules name kinds the wrapped engine
 //! has.
 
+pub mod disk;
+
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
@@ -66,6 +68,8 @@ pub enum When {
 pub enum Harm {
     /// It fails with this number of the system, and nothing moves.
     Errno(i32),
+    /// It is done, and fails with this number of the system all the same.
+    ErrnoAfter(i32),
     /// Half of it is done, and said to be.
     Short,
     /// Nothing is done, success is said: a lost write, or a read that moves nothing.
@@ -91,8 +95,8 @@ pub struct Faulty<C> {
     seen: [u64; Kind::ALL.len()],
     written_bytes: u64,
     n_harmed: u64,
-    /// Bytes to claim for a slot whose operation was cut, instead of those that moved.
-    claims: Vec<Option<u64>>,
+    /// What to say of the operation in a slot that was done, instead of what came of it.
+    claims: Vec<Option<Result<u64, i32>>>,
     /// Ended, and not yet given back.
     held: Vec<Completion>,
 }
@@ -204,8 +208,9 @@ impl<C: Clock> Engine for Faulty<C> {
             Harm::Short => changed.len /= 2,
             Harm::Torn => {
                 changed.len /= 2;
-                self.claims[slot as usize] = Some(whole);
+                self.claims[slot as usize] = Some(Ok(whole));
             }
+            Harm::ErrnoAfter(errno) => self.claims[slot as usize] = Some(Err(errno)),
             Harm::Misplaced { within_bytes } => {
                 changed.offset = (request.offset + whole) % within_bytes.max(1);
             }
@@ -238,7 +243,7 @@ impl<C: Clock> Engine for Faulty<C> {
         self.inner.reap(&mut self.held);
         for completion in &mut self.held[before..] {
             if let Some(claim) = self.claims[completion.slot as usize].take() {
-                completion.result = completion.result.map(|_| claim);
+                completion.result = completion.result.and(claim);
             }
         }
         if self.stalled_until(self.clock.now()).is_none() {

@@ -73,10 +73,7 @@ fn new_data_file(path: &Path, bytes: u64, seed: Seed, stop: &AtomicBool) -> Resu
     let mut rng = Rng::new(seed.derive("contents", 0));
     write_random(&mut file, path, bytes, &mut rng, stop)?;
     sync(&file, path)?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
-        _ => sync_directory(Path::new(".")),
-    }
+    sync_directory_of(path)
 }
 
 /// Appends `bytes` random bytes to `file`, which is at `path`.
@@ -113,6 +110,14 @@ fn sync(file: &File, path: &Path) -> Result<(), Error> {
     // taken, a buffered workload begins with a warm cache.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
     Ok(())
+}
+
+/// Makes the name of a new file durable.
+pub(crate) fn sync_directory_of(path: &Path) -> Result<(), Error> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
+        _ => sync_directory(Path::new(".")),
+    }
 }
 
 fn sync_directory(directory: &Path) -> Result<(), Error> {

@@ -31,6 +31,7 @@ pub mod fileset;
 mod gate;
 mod issues;
 mod layout;
+pub mod ledger;
 mod linked;
 mod memory;
 pub mod nfs;
@@ -61,6 +62,6 @@ pub use run::{Outcome, RunOptions, check};
 pub use sim::{Law, SimDevice, SimDisk};
 pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{
-    Checked, DataCheck, Fault, Finding, Ledger, VerifyOptions, VerifyReport, can_check_data,
+    Checked, DataCheck, Fault, Finding, Register, VerifyOptions, VerifyReport, can_check_data,
     read_back, verify, verify_engine, verify_export,
 };

@@ -47,8 +47,8 @@ fn check_within(
     )))
 }
 
-/// Refuses what the ledgers of so many blocks would not fit into.
-pub(crate) fn check_ledgers(name: &str, blocks: u64) -> Result<(), Error> {
+/// Refuses what the registers of so many blocks would not fit into.
+pub(crate) fn check_registers(name: &str, blocks: u64) -> Result<(), Error> {
     let found = std::fs::read_to_string("/proc/meminfo").ok();
     let Some(available) = found.as_deref().and_then(available_bytes) else {
         return Ok(());
@@ -78,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ledgers_that_no_machine_can_hold_are_refused() {
-        assert!(check_ledgers("w", 1 << 10).is_ok());
-        let refused = check_ledgers("w", u64::MAX).map_err(|error| error.to_string());
+    fn registers_that_no_machine_can_hold_are_refused() {
+        assert!(check_registers("w", 1 << 10).is_ok());
+        let refused = check_registers("w", u64::MAX).map_err(|error| error.to_string());
         if std::fs::read_to_string("/proc/meminfo").is_ok() {
             assert!(refused.is_err_and(|text| text.contains("larger blocks")));
         }

@@ -16,10 +16,11 @@ use plimsoll_core::workload::{FileLoop, Workload};
 use plimsoll_nfs::Address;
 
 use crate::check::Checks;
-use crate::choice::EngineChoice;
+use crate::choice::{EngineChoice, open_engine};
 use crate::device::{self, Claim};
+use crate::engine::Engine;
 use crate::error::Error;
-use crate::layout::{self, DATA_FILE, data_file_name};
+use crate::layout::{self, DATA_FILE, Opening, data_file_name};
 use crate::nfs::Export;
 use crate::sim::SimDevice;
 use crate::trees::{Known, Trees, Where};
@@ -152,6 +153,32 @@ impl Ground {
             Ground::Storage { direct_align, .. } => (*direct_align).max(ALIGN_MIN),
             Ground::Nfs(_) | Ground::Null | Ground::Nop | Ground::Sim(_) => ALIGN_MIN,
         }
+    }
+
+    /// Opens an engine on a file, around the page cache if that is wanted and possible, with its
+    /// description.
+    pub(crate) fn open_file(
+        &self,
+        path: &Path,
+        (direct, durable, choice): (bool, bool, EngineChoice),
+        (depth, len): (u32, u32),
+        seed: Seed,
+    ) -> Result<(Box<dyn Engine>, String), Error> {
+        if let Ground::Nfs(export) = self {
+            return export.open(path, durable, (depth, len), seed);
+        }
+        let can = self.can_bypass_cache();
+        let opening = Opening {
+            direct: direct && can,
+            durable,
+        };
+        let file = Arc::new(layout::open_data(path, opening)?);
+        let choice = choice.for_file(opening.direct, depth);
+        let (engine, mut name) = open_engine(choice, &file, depth, len, seed)?;
+        if direct && !can {
+            name.push_str("; through the page cache (no direct I/O here)");
+        }
+        Ok((engine, name))
     }
 
     /// The device that everything is on.

@@ -169,7 +169,7 @@ impl Prepared {
             choice: self.choice,
             options,
             stonewall: false,
-            ledgers: None,
+            registers: None,
         };
         act.run_verified(stop, on_interval)
     }

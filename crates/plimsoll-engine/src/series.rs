@@ -111,7 +111,7 @@ impl Prepared {
             choice: self.choice,
             options,
             stonewall: phase.stonewall,
-            ledgers: None,
+            registers: None,
         };
         act.run_verified(stop, on_interval)
     }

@@ -18,7 +18,7 @@ use plimsoll_engine::source::{Next, Source};
 use plimsoll_engine::sync::Sync;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::target::Target;
-use plimsoll_engine::{Checked, Fault, Ledger, VerifyReport, read_back};
+use plimsoll_engine::{Checked, Fault, Register, VerifyReport, read_back};
 
 const LEN: u32 = 4096;
 const BLOCKS: u64 = 256;
@@ -59,7 +59,7 @@ impl Source for Mixed {
 struct Bed {
     _directory: tempfile::TempDir,
     file: Arc<OwnedFd>,
-    ledger: Arc<Ledger>,
+    register: Arc<Register>,
 }
 
 impl Bed {
@@ -73,7 +73,7 @@ impl Bed {
         Bed {
             _directory: directory,
             file: Arc::new(file.into()),
-            ledger: Arc::new(Ledger::new(Seed(7), 3, BYTES, LEN).unwrap()),
+            register: Arc::new(Register::new(Seed(7), 3, BYTES, LEN).unwrap()),
         }
     }
 
@@ -92,7 +92,7 @@ impl Bed {
             left: 1_500,
             discards: plan.rules.is_empty(),
         };
-        let mut source = Checked::new(mixed, Arc::clone(&self.ledger), slots, always);
+        let mut source = Checked::new(mixed, Arc::clone(&self.register), slots, always);
         let mut recorder = Recorder::new(Nanos(0), ());
         let (limits, stop) = (Limits::real(Nanos::MAX), AtomicBool::new(false));
         drive(
@@ -109,7 +109,7 @@ impl Bed {
 
     fn read_back(&self) -> VerifyReport {
         let stop = AtomicBool::new(false);
-        read_back(self.plain().as_mut(), &self.ledger, &stop).unwrap()
+        read_back(self.plain().as_mut(), &self.register, &stop).unwrap()
     }
 }
 
@@ -133,7 +133,7 @@ fn an_honest_target_passes_however_its_writes_meet() {
                 scope.spawn(move || bed.run(pool(), &Plan::default(), seed * 3 + worker, true));
             }
         });
-        let during = bed.ledger.report();
+        let during = bed.register.report();
         assert_eq!(during.n_faults, 0, "{during:?}");
         assert!(
             during.written > 1_000 && during.checked > 1_000,
@@ -163,7 +163,7 @@ fn every_kind_of_damage_is_found_and_named_at_once_and_at_the_end() {
             let harm_plan = plan(kind, When::Every(9), harm);
             let harmed = bed.run(bed.plain(), &harm_plan, 5, always);
             assert!(harmed > 10, "{harm:?}: {harmed}");
-            let during = bed.ledger.report();
+            let during = bed.register.report();
             assert_eq!(during.n_faults > 0, always, "{kind} {harm:?}: {during:?}");
             let report = bed.read_back();
             if kind == Kind::Read && !always {
@@ -172,17 +172,10 @@ fn every_kind_of_damage_is_found_and_named_at_once_and_at_the_end() {
             }
             assert!(!report.passed(), "{kind} {harm:?}");
             let named = report.findings.iter().any(|finding| {
-                let name = match finding.fault {
-                    Fault::Stale => "stale",
-                    Fault::Torn => "torn",
-                    Fault::Wrong => "wrong",
-                    Fault::Unreadable => "unreadable",
-                    Fault::Misplaced { belongs_at } => {
-                        assert_ne!(belongs_at, finding.offset);
-                        "misplaced"
-                    }
-                };
-                name == expect
+                if let Fault::Misplaced { belongs_at } = finding.fault {
+                    assert_ne!(belongs_at, finding.offset);
+                }
+                finding.fault.name() == expect
             });
             assert!(named, "{kind} {harm:?}: {:?}", report.findings);
         }
@@ -207,7 +200,7 @@ fn what_cannot_be_read_back_is_bad_in_a_way_of_its_own() {
     let clock = HostClock::start();
     let mut engine = Faulty::new(bed.plain(), clock, failing, Seed(1));
     let stop = AtomicBool::new(false);
-    let report = read_back(&mut engine, &bed.ledger, &stop).unwrap();
+    let report = read_back(&mut engine, &bed.register, &stop).unwrap();
     let unreadable = report.bad.unreadable;
     assert!(
         unreadable > 10 && unreadable == engine.n_harmed(),
@@ -229,7 +222,7 @@ fn data_of_another_run_or_target_do_not_pass() {
         let other = Bed {
             _directory: tempfile::tempdir().unwrap(),
             file: Arc::clone(&bed.file),
-            ledger: Arc::new(Ledger::new(run, target, BYTES, LEN).unwrap()),
+            register: Arc::new(Register::new(run, target, BYTES, LEN).unwrap()),
         };
         let lost = plan(Kind::Write, When::Every(1), Harm::Lost);
         other.run(other.plain(), &lost, 1, false);
@@ -242,6 +235,6 @@ fn data_of_another_run_or_target_do_not_pass() {
 #[test]
 fn blocks_that_cannot_be_stamped_are_refused() {
     for (bytes, block) in [(BYTES, 0), (BYTES, 700), (u64::MAX, 512)] {
-        assert!(Ledger::new(Seed(1), 0, bytes, block).is_err(), "{block}");
+        assert!(Register::new(Seed(1), 0, bytes, block).is_err(), "{block}");
     }
 }

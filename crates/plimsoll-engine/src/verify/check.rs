@@ -211,9 +211,9 @@ impl Source for Verifier {
         self.writing[slot as usize] = version;
         let first = Stamp {
             run: self.run,
-            target: 0,
             offset: request.offset,
             version,
+            ..Stamp::default()
         };
         stamp_block(bytes, first);
     }

@@ -2,7 +2,7 @@
 //! Verification of what a workload itself writes: while it runs, or when it has ended.
 //!
 //! [`Checked`] wraps the source of a worker: every write of whole blocks is stamped and entered in
-//! the [`Ledger`] of its target, and, when that is wanted, every read is held against it. Afterwards
+//! the [`Register`] of its target, and, when that is wanted, every read is held against it. Afterwards
 //! [`read_back`] reads every block that was written. Stamping and checking take processor time, so
 //! a verified run is not a measured one.
 
@@ -14,7 +14,7 @@ use plimsoll_core::event::WorkerResult;
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::units::Nanos;
 
-use super::ledger::{Before, Ledger};
+use super::register::{Before, Register};
 use super::{Fault, Finding, TIME_MAX, VerifyReport};
 use crate::clock::Clock;
 use crate::drive::{Limits, drive};
@@ -24,7 +24,7 @@ use crate::recorder::Recorder;
 use crate::source::{Next, Source};
 use crate::sys::clock::HostClock;
 
-/// What a slot is doing, as far as the ledger is concerned.
+/// What a slot is doing, as far as the register is concerned.
 #[derive(Debug, Default)]
 struct Slot {
     blocks: Range<usize>,
@@ -38,19 +38,19 @@ struct Slot {
 #[derive(Debug)]
 pub struct Checked<S> {
     inner: S,
-    ledger: Arc<Ledger>,
+    register: Arc<Register>,
     check_reads: bool,
     slots: Vec<Slot>,
 }
 
 impl<S: Source> Checked<S> {
     /// `inner`, for an engine of `slots` slots that moves data, with its writes entered in
-    /// `ledger`; with `check_reads`, its reads are checked while it runs.
+    /// `register`; with `check_reads`, its reads are checked while it runs.
     #[must_use]
-    pub fn new(inner: S, ledger: Arc<Ledger>, slots: u32, check_reads: bool) -> Self {
+    pub fn new(inner: S, register: Arc<Register>, slots: u32, check_reads: bool) -> Self {
         Checked {
             inner,
-            ledger,
+            register,
             check_reads,
             slots: (0..slots).map(|_| Slot::default()).collect(),
         }
@@ -64,9 +64,9 @@ impl<S: Source> Checked<S> {
 
     fn begin_read(&mut self, slot: u32, request: &Request) {
         let slot = &mut self.slots[slot as usize];
-        match self.ledger.blocks_of(request.offset, request.len) {
+        match self.register.blocks_of(request.offset, request.len) {
             Some(blocks) if self.check_reads => {
-                self.ledger.before(blocks.clone(), &mut slot.known);
+                self.register.before(blocks.clone(), &mut slot.known);
                 slot.blocks = blocks;
             }
             _ => slot.known.clear(),
@@ -77,8 +77,8 @@ impl<S: Source> Checked<S> {
 impl<S> Checked<S> {
     fn begin_unknown(&mut self, slot: u32, request: &Request) {
         let state = &mut self.slots[slot as usize];
-        state.blocks = self.ledger.touched_by(request.offset, request.len);
-        state.writing = self.ledger.begin_unknown(state.blocks.clone());
+        state.blocks = self.register.touched_by(request.offset, request.len);
+        state.writing = self.register.begin_unknown(state.blocks.clone());
     }
 }
 
@@ -99,13 +99,13 @@ impl<S: Source> Source for Checked<S> {
     }
 
     fn fill(&mut self, slot: u32, request: &Request, bytes: &mut [u8]) {
-        let blocks = self.ledger.blocks_of(request.offset, request.len);
+        let blocks = self.register.blocks_of(request.offset, request.len);
         // Where an append goes is not known; it lies behind what is watched.
         let is_write = request.kind == Kind::Write;
         if let (Some(blocks), true) = (blocks, is_write) {
             let state = &mut self.slots[slot as usize];
             let offset = request.offset;
-            state.writing = self.ledger.begin_write(blocks.clone(), offset, bytes);
+            state.writing = self.register.begin_write(blocks.clone(), offset, bytes);
             state.blocks = blocks;
             return;
         }
@@ -124,7 +124,7 @@ impl<S: Source> Source for Checked<S> {
         let is_read = sample.request.kind == Kind::Read && sample.result.is_ok();
         if is_read && !state.known.is_empty() {
             let bytes = &buffer[..sample.request.len as usize];
-            self.ledger.check(state.blocks.start, &state.known, bytes);
+            self.register.check(state.blocks.start, &state.known, bytes);
         }
         self.inner.check(slot, sample, buffer);
     }
@@ -134,8 +134,8 @@ impl<S: Source> Source for Checked<S> {
         let ok = sample.result.is_ok();
         match std::mem::take(&mut state.writing) {
             0 if ok => {}
-            0 => self.ledger.failed(),
-            version => self.ledger.end_write(state.blocks.clone(), version, ok),
+            0 => self.register.failed(),
+            version => self.register.end_write(state.blocks.clone(), version, ok),
         }
         self.inner.completed(slot, sample);
     }
@@ -216,9 +216,9 @@ impl Source for Sweep {
     }
 }
 
-/// Makes everything durable, then reads every block that `ledger` knows to be written, with an
+/// Makes everything durable, then reads every block that `register` knows to be written, with an
 /// engine on its target whose buffers hold a block. No writer may be at work any more. A block that
-/// cannot be read is a bad one. The report is of everything in the ledger, also of what was found
+/// cannot be read is a bad one. The report is of everything in the register, also of what was found
 /// while the workload ran.
 ///
 /// # Errors
@@ -226,20 +226,20 @@ impl Source for Sweep {
 /// the report.
 pub fn read_back(
     engine: &mut dyn Engine,
-    ledger: &Arc<Ledger>,
+    register: &Arc<Register>,
     stop: &AtomicBool,
 ) -> Result<VerifyReport, Error> {
-    let mut blocks: Vec<u64> = ledger.written_blocks().collect();
+    let mut blocks: Vec<u64> = register.written_blocks().collect();
     blocks.reverse();
-    let bytes = blocks.len() as u64 * u64::from(ledger.block_bytes());
+    let bytes = blocks.len() as u64 * u64::from(register.block_bytes());
     let sweep = Sweep {
-        block_bytes: ledger.block_bytes(),
+        block_bytes: register.block_bytes(),
         blocks,
         stage: Stage::Sync,
         in_flight: 0,
         unreadable: Vec::new(),
     };
-    let mut source = Checked::new(sweep, Arc::clone(ledger), engine.slots(), true);
+    let mut source = Checked::new(sweep, Arc::clone(register), engine.slots(), true);
     let clock = HostClock::start();
     let mut recorder = Recorder::new(Nanos::MAX, ());
     // Slower than 10 MB/s is a hang.
@@ -249,11 +249,11 @@ pub fn read_back(
     let is_whole = sweep.blocks.is_empty() && sweep.in_flight == 0;
     for offset in sweep.unreadable {
         let fault = Fault::Unreadable;
-        ledger.report_fault(Finding { offset, fault });
+        register.report_fault(Finding { offset, fault });
     }
     Ok(VerifyReport {
         engine: engine.describe(),
         interrupted: end.interrupted || !is_whole,
-        ..ledger.report()
+        ..register.report()
     })
 }

@@ -12,8 +12,8 @@
 
 mod check;
 mod checked;
-mod ledger;
-mod ledgers;
+mod register;
+mod registers;
 mod stamp;
 
 use std::fs::OpenOptions;
@@ -38,9 +38,11 @@ use crate::recorder::Recorder;
 use crate::sys::clock::HostClock;
 use check::Verifier;
 pub use checked::{Checked, read_back};
-pub use ledger::Ledger;
-pub(crate) use ledgers::Ledgers;
-pub use ledgers::{DataCheck, can_check_data};
+pub(crate) use register::Before;
+pub use register::Register;
+pub(crate) use registers::Registers;
+pub use registers::{DataCheck, can_check_data};
+pub(crate) use stamp::{Found, MAGIC, Origin, SECTOR_BYTES, Stamp, read_sector};
 
 /// Name of the file that is written in the directory and removed afterwards.
 const VERIFY_FILE: &str = "plimsoll.verify";

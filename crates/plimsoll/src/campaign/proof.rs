@@ -147,6 +147,8 @@ fn words(fault: Fault) -> String {
         Fault::Misplaced { belongs_at } => format!("what belongs at byte {belongs_at} lies"),
         Fault::Wrong => "something that was never written lies".into(),
         Fault::Unreadable => "an acknowledged write cannot be read".into(),
+        // Found by checks of ledgers only.
+        other => format!("what is {} lies", other.name()),
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verification of a whole run: one ledger for each file, kept by all workers of that file, and the
+//! Verification of a whole run: one register for each file, kept by all workers of that file, and the
 //! read-back when they have ended.
 //!
 //! What the run has not been asked to verify costs it nothing: its sources are not wrapped at all.
@@ -19,7 +19,7 @@ use plimsoll_core::workload::blocks::{Arrival, Blocks, Content, Group, Pace};
 use plimsoll_core::workload::series::Body as PhaseBody;
 
 use super::stamp::SECTOR_BYTES;
-use super::{Ledger, VerifyReport, read_back};
+use super::{Register, VerifyReport, read_back};
 use crate::act::{Act, Body};
 use crate::error::Error;
 use crate::memory;
@@ -144,14 +144,14 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// The ledgers of a run of one block workload.
+/// The registers of a run of one block workload.
 #[derive(Debug)]
-pub(crate) struct Ledgers {
-    by_path: BTreeMap<PathBuf, Arc<Ledger>>,
+pub(crate) struct Registers {
+    by_path: BTreeMap<PathBuf, Arc<Register>>,
     check_reads: bool,
 }
 
-impl Ledgers {
+impl Registers {
     /// One for each file that `blocks` works on.
     fn new(ground: &Ground, blocks: &Blocks, options: &RunOptions) -> Result<Self, Error> {
         let mut grains: BTreeMap<PathBuf, u64> = BTreeMap::new();
@@ -170,22 +170,22 @@ impl Ledgers {
         let count = needs
             .iter()
             .map(|(_, bytes, grain)| bytes / u64::from((*grain).max(1)));
-        memory::check_ledgers(&blocks.name, count.fold(0, u64::saturating_add))?;
+        memory::check_registers(&blocks.name, count.fold(0, u64::saturating_add))?;
         let mut by_path = BTreeMap::new();
         for (number, (path, bytes, grain)) in (0..).zip(needs) {
-            let ledger = Ledger::new(options.stamp_seed, number, bytes, grain)?;
-            by_path.insert(path, Arc::new(ledger));
+            let register = Register::new(options.stamp_seed, number, bytes, grain)?;
+            by_path.insert(path, Arc::new(register));
         }
-        Ok(Ledgers {
+        Ok(Registers {
             by_path,
             check_reads: options.data_check == DataCheck::Always,
         })
     }
 
-    /// The ledger of a file, and whether reads are held against it.
-    pub(crate) fn of(&self, path: &Path) -> Option<(Arc<Ledger>, bool)> {
-        let ledger = self.by_path.get(path)?;
-        Some((Arc::clone(ledger), self.check_reads))
+    /// The register of a file, and whether reads are held against it.
+    pub(crate) fn of(&self, path: &Path) -> Option<(Arc<Register>, bool)> {
+        let register = self.by_path.get(path)?;
+        Some((Arc::clone(register), self.check_reads))
     }
 }
 
@@ -200,26 +200,30 @@ impl Act<'_> {
             Body::Blocks(blocks) if self.options.data_check != DataCheck::Off => blocks,
             _ => return self.run(stop, on_interval),
         };
-        let ledgers = Ledgers::new(self.ground, blocks, self.options)?;
+        let registers = Registers::new(self.ground, blocks, self.options)?;
         let act = Act {
-            ledgers: Some(&ledgers),
+            registers: Some(&registers),
             ..*self
         };
         let mut outcome = act.run(stop, on_interval)?;
-        outcome.data_check = Some(self.read_back(&ledgers, stop)?);
+        outcome.data_check = Some(self.read_back(&registers, stop)?);
         Ok(outcome)
     }
 
-    fn read_back(&self, ledgers: &Ledgers, stop: &AtomicBool) -> Result<DataCheckResult, Error> {
+    fn read_back(
+        &self,
+        registers: &Registers,
+        stop: &AtomicBool,
+    ) -> Result<DataCheckResult, Error> {
         let mut whole = DataCheckResult::default();
-        for (path, ledger) in &ledgers.by_path {
+        for (path, register) in &registers.by_path {
             // Around the page cache where possible, whatever the workload does: what it holds says
             // nothing of the storage.
-            let direct = ledger.block_bytes().is_multiple_of(self.ground.align());
-            let wants = (DEPTH, ledger.block_bytes());
+            let direct = register.block_bytes().is_multiple_of(self.ground.align());
+            let wants = (DEPTH, register.block_bytes());
             let seed = self.options.stamp_seed;
             let (mut engine, _) = self.open_file(path, (direct, false), wants, seed)?;
-            let report = read_back(engine.as_mut(), ledger, stop)?;
+            let report = read_back(engine.as_mut(), register, stop)?;
             whole.merge(result(path, &report));
         }
         Ok(whole)

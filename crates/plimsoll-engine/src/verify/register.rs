@@ -16,7 +16,7 @@ use plimsoll_core::data_check::BadBlocks;
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Seed;
 
-use super::stamp::{Found, SECTOR_BYTES, Stamp, read_sector, stamp_block};
+use super::stamp::{Found, Origin, SECTOR_BYTES, Stamp, read_sector, stamp_block};
 use super::{Fault, Finding, VerifyReport};
 use crate::error::Error;
 
@@ -50,9 +50,10 @@ struct Block {
 
 /// What workers have written to one target. Shared by all of its workers.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct Register {
     run: u64,
     target: u32,
+    file: u32,
     block_bytes: u32,
     /// A lock each: a verified run is not a measured one.
     blocks: Vec<Mutex<Block>>,
@@ -72,7 +73,7 @@ struct Faults {
 
 /// What was known of a block when a read of it began.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before(Block);
+pub(crate) struct Before(Block);
 
 /// What may be found in a block.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +86,7 @@ struct Expect {
     uncertain: bool,
 }
 
-impl Ledger {
+impl Register {
     /// Of the first `bytes` of a target, in blocks of `block_bytes`: the largest size that divides
     /// all sizes and offsets of the workload. `run` is new for each run, or data of an earlier one
     /// could pass for those of this one; `target` is the number of the file or device in it.
@@ -93,6 +94,17 @@ impl Ledger {
     /// # Errors
     /// When blocks are not whole sectors of 512 bytes, or there are too many of them.
     pub fn new(run: Seed, target: u32, bytes: u64, block_bytes: u32) -> Result<Self, Error> {
+        let run = run.derive("verify run", 0).0;
+        Self::of(run, (0, target), bytes, block_bytes)
+    }
+
+    /// The same of a file of a target, in a run whose number is known.
+    pub(crate) fn of(
+        run: u64,
+        (target, file): (u32, u32),
+        bytes: u64,
+        block_bytes: u32,
+    ) -> Result<Self, Error> {
         let whole = block_bytes > 0 && (block_bytes as usize).is_multiple_of(SECTOR_BYTES);
         if !whole {
             return Err(Error::Workload(format!(
@@ -105,9 +117,10 @@ impl Ledger {
                 "{count} blocks are too many to verify: use larger blocks or less data"
             )));
         }
-        Ok(Ledger {
-            run: run.derive("verify run", 0).0,
+        Ok(Register {
+            run,
             target,
+            file,
             block_bytes,
             blocks: (0..count).map(|_| Mutex::default()).collect(),
             versions: AtomicU64::new(0),
@@ -147,7 +160,7 @@ impl Ledger {
     }
 
     /// The blocks of a request, when it is made of whole ones that are watched.
-    pub(super) fn blocks_of(&self, offset: u64, len: u32) -> Option<Range<usize>> {
+    pub(crate) fn blocks_of(&self, offset: u64, len: u32) -> Option<Range<usize>> {
         let size = u64::from(self.block_bytes);
         let whole = offset.is_multiple_of(size) && u64::from(len).is_multiple_of(size);
         let (from, count) = (to_usize(offset / size), to_usize(u64::from(len) / size));
@@ -156,18 +169,30 @@ impl Ledger {
 
     /// A write of these blocks begins: stamps `bytes` and returns the version.
     pub(super) fn begin_write(&self, blocks: Range<usize>, offset: u64, bytes: &mut [u8]) -> u64 {
+        let version = self.begin(blocks);
+        self.stamp(offset, version, Origin::default(), bytes);
+        version
+    }
+
+    /// A write of these blocks is about to begin, and will have this version.
+    pub(crate) fn begin(&self, blocks: Range<usize>) -> u64 {
         self.mark(blocks);
         // Behind the mark: of two writes without overlap the one that began later has the later
         // version.
-        let version = self.versions.fetch_add(1, Ordering::AcqRel) + 1;
+        self.versions.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Stamps what is written at `offset`.
+    pub(crate) fn stamp(&self, offset: u64, version: u64, origin: Origin, bytes: &mut [u8]) {
         let first = Stamp {
             run: self.run,
-            target: u64::from(self.target),
+            target: self.target,
+            file: self.file,
             offset,
             version,
+            origin,
         };
         stamp_block(bytes, first);
-        version
     }
 
     /// Something begins that leaves in these blocks what nobody can know. Its version.
@@ -191,7 +216,7 @@ impl Ledger {
     }
 
     /// What began with this version has ended.
-    pub(super) fn end_write(&self, blocks: Range<usize>, version: u64, ok: bool) {
+    pub(crate) fn end_write(&self, blocks: Range<usize>, version: u64, ok: bool) {
         let is_known = ok && version != UNKNOWN;
         let count = blocks.len() as u64;
         for block in &self.blocks[blocks] {
@@ -234,14 +259,16 @@ impl Ledger {
     }
 
     /// What is known of the blocks when a read of them begins.
-    pub(super) fn before(&self, blocks: Range<usize>, known: &mut Vec<Before>) {
+    pub(crate) fn before(&self, blocks: Range<usize>, known: &mut Vec<Before>) {
         known.clear();
         let blocks = self.blocks[blocks].iter();
         known.extend(blocks.map(|block| Before(*locked(block))));
     }
 
-    /// Holds what was read against what may be there. `known` is from the beginning of the read.
-    pub(super) fn check(&self, first: usize, known: &[Before], bytes: &[u8]) {
+    /// Holds what was read against what may be there, and gives the first fault. `known` is from the
+    /// beginning of the read.
+    pub(crate) fn check(&self, first: usize, known: &[Before], bytes: &[u8]) -> Option<Finding> {
+        let mut first_fault = None;
         let size = self.block_bytes as usize;
         let pieces = bytes.chunks_exact(size).zip(known).zip(first..);
         for ((piece, Before(before)), number) in pieces {
@@ -256,8 +283,10 @@ impl Ledger {
             self.checked.fetch_add(1, Ordering::Relaxed);
             if let Some(finding) = self.fault(offset, expect, piece) {
                 self.report_fault(finding);
+                first_fault = first_fault.or(Some(finding));
             }
         }
+        first_fault
     }
 
     pub(super) fn report_fault(&self, finding: Finding) {
@@ -297,7 +326,10 @@ impl Ledger {
             Found::Garbage if expect.moving => return None,
             Found::Garbage => return Some(Fault::Wrong),
         };
-        if stamp.offset != offset || stamp.target != u64::from(self.target) {
+        if stamp.target != self.target {
+            return Some(Fault::Foreign);
+        }
+        if stamp.offset != offset || stamp.file != self.file {
             let belongs_at = stamp.offset;
             return Some(Fault::Misplaced { belongs_at });
         }

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ledger of acknowledged writes: what a client of storage was promised, entry by entry.
+//!
+//! It is appended to, away from the storage under test, before each write is handed over and before
+//! each acknowledgement counts, so that whatever becomes of the storage and of the client, it can
+//! be said what must be there. The format of the file is in [`codec`] and in `docs/ledger.md`.
+
+mod codec;
+
+pub use codec::{Decoded, ENTRY_BYTES_MAX, NotALedger, decode, encode};
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data_check::{BadBlocks, DataCheckResult, Fault};
+use crate::format::FormatVersion;
+use crate::op::Kind;
+use crate::outage::{Probe, Session as ProbeSession};
+use crate::units::Nanos;
+
+/// When an acknowledged write must survive whatever befalls the storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// At once (`O_DSYNC`).
+    EachWrite,
+    /// When an fsync that began after it was acknowledged has been acknowledged, too; there is one
+    /// after so many writes.
+    Fsync(u32),
+    /// Never, but for what is made durable before the first and after the last probe.
+    None,
+}
+
+impl Durability {
+    /// Reads `dsync`, `fsync:N` or `none`.
+    ///
+    /// # Errors
+    /// A sentence that names what was wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not dsync, fsync:N or none");
+        match (text, text.strip_prefix("fsync:")) {
+            ("dsync", _) => Ok(Durability::EachWrite),
+            ("none", _) => Ok(Durability::None),
+            (_, Some(count)) => match count.parse() {
+                Ok(count) if count > 0 => Ok(Durability::Fsync(count)),
+                _ => Err(wrong()),
+            },
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Durability::EachWrite => f.write_str("dsync"),
+            Durability::Fsync(count) => write!(f, "fsync:{count}"),
+            Durability::None => f.write_str("none"),
+        }
+    }
+}
+
+/// What a ledger is about: its first entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Campaign {
+    /// Of the file.
+    pub format: FormatVersion,
+    /// In every stamp: what has another is not of this campaign.
+    pub id: u64,
+    /// Time of day at the 0 of the clock that all times of the ledger are on, since 1970.
+    pub began_at: Nanos,
+    /// Bytes of a block: what is written and read at once.
+    pub block_bytes: u32,
+    /// When a write counts as durable.
+    pub durability: Durability,
+}
+
+/// A storage system that is written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Its number in stamps.
+    pub number: u32,
+    /// What the user calls it.
+    pub name: String,
+}
+
+/// A client that writes and reads, and the blocks that are its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its number; sessions are entered in this order, from 0.
+    pub number: u32,
+    /// The target it writes to.
+    pub target: u32,
+    /// The file or device of the target, by its number in stamps.
+    pub file: u32,
+    /// Name of the file in the target's directory; empty: the target itself.
+    pub name: String,
+    /// First byte that is its own.
+    pub offset: u64,
+    /// Bytes from there.
+    pub bytes: u64,
+    /// Time between its writes; 0: it does not write.
+    pub write_period: Nanos,
+    /// Time between its reads; 0: it does not read.
+    pub read_period: Nanos,
+}
+
+/// A write that is about to be handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Issued {
+    /// Who writes.
+    pub session: u32,
+    /// Number of the operation in its session.
+    pub op: u64,
+    /// First byte.
+    pub offset: u64,
+    /// Whole blocks.
+    pub len: u32,
+    /// Version of all its blocks; grows with every write of a file.
+    pub version: u64,
+    /// When it is meant to start.
+    pub intended_at: Nanos,
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Acknowledged.
+    Ok,
+    /// Failed, with this number of the system. A write may be there nevertheless.
+    Error(i32),
+    /// Waited for no longer. A write may be there, or come later.
+    GivenUp,
+}
+
+/// The end of a read, a write or a sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Whose.
+    pub session: u32,
+    /// Number of the operation in its session.
+    pub op: u64,
+    /// A read, a write or an fsync.
+    pub kind: Kind,
+    /// First byte of a read or a write.
+    pub offset: u64,
+    /// Of a write, its version.
+    pub version: u64,
+    /// When it was meant to start.
+    pub intended_at: Nanos,
+    /// When it was handed over.
+    pub submitted_at: Nanos,
+    /// When its end was seen.
+    pub ended_at: Nanos,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// A bad block that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Whose block it is.
+    pub session: u32,
+    /// Its first bad sector.
+    pub offset: u64,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What a check read, so that the next one knows when an older version is back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Whose block it is.
+    pub session: u32,
+    /// First byte of the block.
+    pub offset: u64,
+    /// The version in all of it.
+    pub version: u64,
+}
+
+/// A line of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// What it is about.
+    Campaign(Campaign),
+    /// A target.
+    Target(Target),
+    /// A session.
+    Session(Session),
+    /// The probes are meant to start from the first time on, before the second.
+    Probing(Nanos, Nanos),
+    /// A session has opened its file or device; 0 is the first time.
+    Opened {
+        /// Whose.
+        session: u32,
+        /// How often it had been opened before.
+        epoch: u32,
+        /// When.
+        at: Nanos,
+    },
+    /// A write is about to be handed over.
+    Issued(Issued),
+    /// An operation has ended.
+    Ended(Ended),
+    /// A bad block was found.
+    Found(Found),
+    /// A check has read a block.
+    Seen(Seen),
+    /// The writer ended in good order.
+    Closed {
+        /// When.
+        at: Nanos,
+    },
+}
+
+/// What a writer of a ledger did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerAccount {
+    /// Clients that wrote and read.
+    pub sessions: u32,
+    /// Writes acknowledged, and in the ledger as such.
+    pub writes: u64,
+    /// Reads that were answered.
+    pub reads: u64,
+    /// Operations of any kind that failed.
+    pub errors: u64,
+    /// Operations that were waited for no longer.
+    pub given_up: u64,
+    /// How often a session had to open its file or device again.
+    pub reopened: u64,
+    /// What was read while it ran and should not have been.
+    pub bad: BadBlocks,
+    /// Longest time that it took to make entries of the ledger durable: outages cannot be told more
+    /// exactly.
+    pub ledger_sync_max: Nanos,
+    /// Whether the user stopped it before its time.
+    pub interrupted: bool,
+}
+
+impl fmt::Display for LedgerAccount {
+    /// `1200 writes acknowledged, 1198 reads, 0 errors, 0 bad`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (writes, reads, errors, bad) = (self.writes, self.reads, self.errors, self.bad);
+        write!(
+            f,
+            "{writes} writes acknowledged, {reads} reads, {errors} errors, {bad}"
+        )?;
+        if self.given_up > 0 {
+            write!(f, "; {} never answered", self.given_up)?;
+        }
+        if self.reopened > 0 {
+            write!(f, "; opened again {} times", self.reopened)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a check of everything in a ledger found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerCheck {
+    /// Blocks read, and the bad ones among them.
+    pub data: DataCheckResult,
+    /// Blocks that hold a write which had ended with an error: allowed, and worth knowing.
+    pub effects_after_error: u64,
+    /// Blocks that hold a write which was neither acknowledged nor refused: allowed.
+    pub indeterminate_present: u64,
+    /// Blocks that do not hold such a write, although one was on its way: allowed.
+    pub indeterminate_absent: u64,
+    /// Unacknowledged writes that are there in part, in pieces no smaller than what is promised to
+    /// be written at once: allowed.
+    pub legally_torn: u64,
+    /// Bytes at the end of the ledger that are no whole entry: what was being appended when the
+    /// writer was ended.
+    pub unread_bytes: u64,
+}
+
+impl LedgerCheck {
+    /// Whether nothing was wrong, and everything was read.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.data.bad.total() == 0 && !self.data.interrupted
+    }
+}
+
+impl fmt::Display for LedgerCheck {
+    /// `12 blocks written, 9 read back, 0 bad`, and what is allowed but worth knowing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.data)?;
+        for (count, what) in [
+            (
+                self.effects_after_error,
+                "written although an error was said",
+            ),
+            (self.indeterminate_present, "written and never answered"),
+            (self.indeterminate_absent, "never answered and not written"),
+            (self.legally_torn, "unacknowledged and there in part"),
+        ] {
+            if count > 0 {
+                write!(f, "; {count} {what} (allowed)")?;
+            }
+        }
+        if self.unread_bytes > 0 {
+            write!(
+                f,
+                "; the last {} bytes of the ledger are no whole entry",
+                self.unread_bytes
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A writer that was stopped by its user ends within this time.
+const STOPPING: Nanos = Nanos(500_000_000);
+
+/// The probes of a ledger, for [`crate::outage::Outage::of`]: once finished, with times that count
+/// from the intended start of the first.
+#[derive(Debug, Default)]
+pub struct Probes {
+    /// Who probed.
+    pub sessions: Vec<ProbeSession>,
+    /// What became of each probe that was handed over.
+    pub probes: Vec<Probe>,
+    /// Intended start of the first probe, on the clock of the ledger.
+    pub first_at: Nanos,
+    /// Time in which probes were meant to start; 0 where the writer never got so far.
+    pub length: Nanos,
+    /// Latest end that was seen, on the clock of the ledger.
+    last_at: Nanos,
+    /// Writes that have not ended, by session and number.
+    open: std::collections::BTreeMap<(u32, u64), Nanos>,
+    closed_at: Option<Nanos>,
+}
+
+impl Probes {
+    /// Takes the next entry of the ledger.
+    pub fn take(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Session(session) => self.sessions.push(ProbeSession {
+                name: format!("session {}", session.number),
+                write_period: Some(session.write_period).filter(|period| period.0 > 0),
+                read_period: Some(session.read_period).filter(|period| period.0 > 0),
+                reopened: 0,
+            }),
+            Entry::Probing(from, until) => {
+                // What was written before filled the blocks, and was no probe.
+                (self.first_at, self.length) = (*from, until.since(*from));
+                self.probes.clear();
+                self.open.clear();
+            }
+            Entry::Opened { session, epoch, .. } => {
+                if let Some(session) = self.sessions.get_mut(*session as usize) {
+                    session.reopened = u64::from(*epoch);
+                }
+            }
+            Entry::Issued(issued) => {
+                let key = (issued.session, issued.op);
+                self.open.insert(key, issued.intended_at);
+            }
+            Entry::Ended(ended) => self.ended(ended),
+            Entry::Closed { at } => self.closed_at = Some(*at),
+            Entry::Campaign(_) | Entry::Target(_) | Entry::Found(_) | Entry::Seen(_) => {}
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        self.open.remove(&(ended.session, ended.op));
+        self.last_at = self.last_at.max(ended.ended_at);
+        let result = match ended.outcome {
+            Outcome::Ok => Some((ended.ended_at, Ok(()))),
+            Outcome::Error(errno) => Some((ended.ended_at, Err(errno))),
+            Outcome::GivenUp => None,
+        };
+        self.probes.push(Probe {
+            session: ended.session,
+            kind: ended.kind,
+            intended_at: ended.intended_at,
+            ended: result,
+        });
+    }
+
+    /// When no probe was meant to start any more, of a writer that may have ended before its time.
+    /// One that was killed probed until the last end that it saw; so did one that was stopped, unless
+    /// nothing had been answered for longer than it takes to stop.
+    fn until(&self) -> Nanos {
+        match self.closed_at {
+            Some(at) if at.since(self.last_at) > STOPPING => at,
+            _ => self.last_at,
+        }
+    }
+
+    /// All entries were taken: writes that were handed over and never ended are probes, too.
+    pub fn finish(&mut self) {
+        for ((session, _), intended_at) in std::mem::take(&mut self.open) {
+            self.probes.push(Probe {
+                session,
+                kind: Kind::Write,
+                intended_at,
+                ended: None,
+            });
+        }
+        let is_whole = self.closed_at >= Some(self.first_at + self.length);
+        if !is_whole {
+            self.length = self.length.min(self.until().since(self.first_at));
+        }
+        let first = self.first_at;
+        for probe in &mut self.probes {
+            probe.intended_at = probe.intended_at.since(first);
+            probe.ended = probe.ended.map(|(at, result)| (at.since(first), result));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bytes of a ledger: entries one after another, each with its length and its checksum.
+//!
+//! Little endian: length of tag and fields (2 bytes), tag (1), fields, CRC32C of all before it in the
+//! entry (4). A text is its length (2) and its UTF-8. The first entry has the tag of a campaign and
+//! says the version of the format.
+
+use super::{Campaign, Durability, Ended, Entry, Found, Issued, Outcome, Seen, Session, Target};
+use crate::crc32c::crc32c;
+use crate::data_check::Fault;
+use crate::format::FormatVersion;
+use crate::op::Kind;
+use crate::units::Nanos;
+
+/// Longest entry, frame included.
+pub const ENTRY_BYTES_MAX: usize = 8 << 10;
+
+/// Length before, checksum behind.
+const FRAME_BYTES: usize = 2 + 4;
+
+/// Longest text: a path.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// What stands at the beginning of a campaign: `PLIMLEDG`.
+const MAGIC: u64 = u64::from_le_bytes(*b"PLIMLEDG");
+
+/// What the next bytes are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded {
+    /// An entry of so many bytes.
+    Entry(Entry, usize),
+    /// The beginning of an entry, or nothing.
+    Short,
+    /// No entry: its checksum is wrong, or it says what no entry says.
+    Bad,
+}
+
+/// A file does not begin as a ledger does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotALedger {
+    /// It begins otherwise.
+    #[error("it is no ledger of plimsoll, or not even its first entry is whole")]
+    Other,
+    /// A newer program wrote it.
+    #[error("its format is {found}, and this program reads {own}: use a newer plimsoll")]
+    Newer {
+        /// Of the file.
+        found: FormatVersion,
+        /// Of this program.
+        own: FormatVersion,
+    },
+}
+
+impl Campaign {
+    /// The campaign that a ledger begins with.
+    ///
+    /// # Errors
+    /// When the first entry is another, or of a version that this program does not read.
+    pub fn first(entry: Option<&Entry>) -> Result<Campaign, NotALedger> {
+        let Some(Entry::Campaign(campaign)) = entry else {
+            return Err(NotALedger::Other);
+        };
+        let (own, found) = (FormatVersion::LEDGER, campaign.format);
+        if !own.reads(found) {
+            return Err(NotALedger::Newer { found, own });
+        }
+        Ok(*campaign)
+    }
+}
+
+/// Appends the bytes of `entry`. A text that is too long is cut.
+pub fn encode(entry: &Entry, bytes: &mut Vec<u8>) {
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0, 0]);
+    put(entry, bytes);
+    let len = u16::try_from(bytes.len() - start - 2).expect("entries are short");
+    bytes[start..start + 2].copy_from_slice(&len.to_le_bytes());
+    let sum = crc32c(&bytes[start..]);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+}
+
+/// Reads the entry at the beginning of `bytes`.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Decoded {
+    let Some(len) = bytes.first_chunk::<2>() else {
+        return Decoded::Short;
+    };
+    let whole = usize::from(u16::from_le_bytes(*len)) + FRAME_BYTES;
+    if whole > ENTRY_BYTES_MAX {
+        return Decoded::Bad;
+    }
+    let Some(frame) = bytes.get(..whole) else {
+        return Decoded::Short;
+    };
+    let (body, sum) = frame.split_at(whole - 4);
+    if crc32c(body).to_le_bytes() != sum {
+        return Decoded::Bad;
+    }
+    let mut take = Take(&body[2..]);
+    match take.entry() {
+        Some(entry) if take.0.is_empty() => Decoded::Entry(entry, whole),
+        _ => Decoded::Bad,
+    }
+}
+
+fn put(entry: &Entry, bytes: &mut Vec<u8>) {
+    let mut put = Put(bytes);
+    match entry {
+        Entry::Campaign(campaign) => put.campaign(campaign),
+        Entry::Target(target) => {
+            put.byte(2).word(target.number).text(&target.name);
+        }
+        Entry::Session(session) => {
+            put.byte(3).word(session.number).word(session.target);
+            put.word(session.file)
+                .long(session.offset)
+                .long(session.bytes);
+            put.time(session.write_period).time(session.read_period);
+            put.text(&session.name);
+        }
+        Entry::Probing(from, until) => {
+            put.byte(4).time(*from).time(*until);
+        }
+        Entry::Opened { session, epoch, at } => {
+            put.byte(5).word(*session).word(*epoch).time(*at);
+        }
+        Entry::Issued(issued) => {
+            put.byte(6).word(issued.session).long(issued.op);
+            put.long(issued.offset).word(issued.len);
+            put.long(issued.version).time(issued.intended_at);
+        }
+        Entry::Ended(ended) => put.ended(ended),
+        Entry::Found(found) => put.found(found),
+        Entry::Seen(seen) => {
+            put.byte(9).word(seen.session).long(seen.offset);
+            put.long(seen.version);
+        }
+        Entry::Closed { at } => {
+            put.byte(10).time(*at);
+        }
+    }
+}
+
+/// Appends fields.
+struct Put<'a>(&'a mut Vec<u8>);
+
+impl Put<'_> {
+    fn byte(&mut self, value: u8) -> &mut Self {
+        self.0.push(value);
+        self
+    }
+
+    fn word(&mut self, value: u32) -> &mut Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    fn long(&mut self, value: u64) -> &mut Self {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    fn time(&mut self, value: Nanos) -> &mut Self {
+        self.long(value.0)
+    }
+
+    fn text(&mut self, text: &str) {
+        let mut len = text.len().min(TEXT_BYTES_MAX);
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        let short = u16::try_from(len).expect("texts are short");
+        self.0.extend_from_slice(&short.to_le_bytes());
+        self.0.extend_from_slice(&text.as_bytes()[..len]);
+    }
+
+    fn campaign(&mut self, campaign: &Campaign) {
+        let FormatVersion { major, minor } = campaign.format;
+        self.byte(1).long(MAGIC).word(major).word(minor);
+        self.long(campaign.id).time(campaign.began_at);
+        self.word(campaign.block_bytes);
+        match campaign.durability {
+            Durability::EachWrite => self.byte(1).word(0),
+            Durability::Fsync(count) => self.byte(2).word(count),
+            Durability::None => self.byte(3).word(0),
+        };
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        let kind = match ended.kind {
+            Kind::Read => 1,
+            Kind::Write => 2,
+            _ => 3,
+        };
+        self.byte(7).word(ended.session).long(ended.op).byte(kind);
+        self.long(ended.offset).long(ended.version);
+        self.time(ended.intended_at).time(ended.submitted_at);
+        self.time(ended.ended_at);
+        match ended.outcome {
+            Outcome::Ok => self.byte(1).word(0),
+            Outcome::Error(errno) => self.byte(2).word(errno.cast_unsigned()),
+            Outcome::GivenUp => self.byte(3).word(0),
+        };
+    }
+
+    fn found(&mut self, found: &Found) {
+        let belongs_at = match found.fault {
+            Fault::Misplaced { belongs_at } => belongs_at,
+            _ => 0,
+        };
+        self.byte(8).word(found.session).long(found.offset);
+        self.byte(number_of(found.fault)).long(belongs_at);
+    }
+}
+
+fn number_of(fault: Fault) -> u8 {
+    match fault {
+        Fault::Stale => 1,
+        Fault::Torn => 2,
+        Fault::Misplaced { .. } => 3,
+        Fault::Wrong => 4,
+        Fault::Unreadable => 5,
+        Fault::Lost => 6,
+        Fault::Hole => 7,
+        Fault::Foreign => 8,
+        Fault::Zombie => 9,
+        Fault::Diverged => 10,
+        Fault::Plaintext => 11,
+    }
+}
+
+fn fault_of(number: u8, belongs_at: u64) -> Option<Fault> {
+    Some(match number {
+        1 => Fault::Stale,
+        2 => Fault::Torn,
+        3 => Fault::Misplaced { belongs_at },
+        4 => Fault::Wrong,
+        5 => Fault::Unreadable,
+        6 => Fault::Lost,
+        7 => Fault::Hole,
+        8 => Fault::Foreign,
+        9 => Fault::Zombie,
+        10 => Fault::Diverged,
+        11 => Fault::Plaintext,
+        _ => return None,
+    })
+}
+
+/// Takes fields from the front; `None`: there are too few bytes, or they say nothing.
+struct Take<'a>(&'a [u8]);
+
+impl Take<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn time(&mut self) -> Option<Nanos> {
+        self.long().map(Nanos)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let len = usize::from(u16::from_le_bytes(self.array()?));
+        if len > TEXT_BYTES_MAX {
+            return None;
+        }
+        let (text, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    fn entry(&mut self) -> Option<Entry> {
+        Some(match self.byte()? {
+            1 => Entry::Campaign(self.campaign()?),
+            2 => Entry::Target(Target {
+                number: self.word()?,
+                name: self.text()?,
+            }),
+            3 => Entry::Session(self.session()?),
+            4 => Entry::Probing(self.time()?, self.time()?),
+            5 => Entry::Opened {
+                session: self.word()?,
+                epoch: self.word()?,
+                at: self.time()?,
+            },
+            6 => Entry::Issued(Issued {
+                session: self.word()?,
+                op: self.long()?,
+                offset: self.long()?,
+                len: self.word()?,
+                version: self.long()?,
+                intended_at: self.time()?,
+            }),
+            7 => Entry::Ended(self.ended()?),
+            8 => Entry::Found(self.found()?),
+            9 => Entry::Seen(Seen {
+                session: self.word()?,
+                offset: self.long()?,
+                version: self.long()?,
+            }),
+            10 => Entry::Closed { at: self.time()? },
+            _ => return None,
+        })
+    }
+
+    fn campaign(&mut self) -> Option<Campaign> {
+        if self.long()? != MAGIC {
+            return None;
+        }
+        let format = FormatVersion {
+            major: self.word()?,
+            minor: self.word()?,
+        };
+        Some(Campaign {
+            format,
+            id: self.long()?,
+            began_at: self.time()?,
+            block_bytes: self.word()?,
+            durability: match (self.byte()?, self.word()?) {
+                (1, 0) => Durability::EachWrite,
+                (2, count) => Durability::Fsync(count),
+                (3, 0) => Durability::None,
+                _ => return None,
+            },
+        })
+    }
+
+    fn session(&mut self) -> Option<Session> {
+        Some(Session {
+            number: self.word()?,
+            target: self.word()?,
+            file: self.word()?,
+            offset: self.long()?,
+            bytes: self.long()?,
+            write_period: self.time()?,
+            read_period: self.time()?,
+            name: self.text()?,
+        })
+    }
+
+    fn ended(&mut self) -> Option<Ended> {
+        Some(Ended {
+            session: self.word()?,
+            op: self.long()?,
+            kind: match self.byte()? {
+                1 => Kind::Read,
+                2 => Kind::Write,
+                3 => Kind::Fsync,
+                _ => return None,
+            },
+            offset: self.long()?,
+            version: self.long()?,
+            intended_at: self.time()?,
+            submitted_at: self.time()?,
+            ended_at: self.time()?,
+            outcome: match (self.byte()?, self.word()?) {
+                (1, 0) => Outcome::Ok,
+                (2, errno) => Outcome::Error(errno.cast_signed()),
+                (3, 0) => Outcome::GivenUp,
+                _ => return None,
+            },
+        })
+    }
+
+    fn found(&mut self) -> Option<Found> {
+        Some(Found {
+            session: self.word()?,
+            offset: self.long()?,
+            fault: fault_of(self.byte()?, self.long()?)?,
+        })
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The file of a ledger: appended to by all sessions, read entry by entry.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plimsoll_core::ledger::{Campaign, Decoded, ENTRY_BYTES_MAX, Entry, decode, encode};
+use plimsoll_core::units::Nanos;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::layout;
+use crate::sys::clock::HostClock;
+
+/// Where entries become durable.
+pub(super) trait Sink: Send {
+    /// Appends bytes, and returns when they are durable.
+    fn append_durably(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+impl Sink for File {
+    fn append_durably(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)?;
+        self.sync_data()
+    }
+}
+
+/// A ledger that is being written. Shared by all sessions: what one of them waits for makes the
+/// entries of all durable.
+pub(super) struct Book {
+    waiting: Mutex<Waiting>,
+    durable: Mutex<Durable>,
+    clock: HostClock,
+    doing: String,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    /// Bytes appended in all.
+    appended: u64,
+}
+
+struct Durable {
+    sink: Box<dyn Sink>,
+    /// Bytes durable in all.
+    bytes: u64,
+    sync_max: Nanos,
+    /// Entries were lost: nothing may count any more.
+    is_broken: bool,
+}
+
+impl Book {
+    /// A new ledger at `path`.
+    ///
+    /// # Errors
+    /// When it exists, or cannot be made.
+    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create_new(true).open(path);
+        let file = file.map_err(|e| Error::at("create the ledger", path, e))?;
+        claim(&file, path)?;
+        layout::sync_directory_of(path)?;
+        Ok(Self::on(Box::new(file), path))
+    }
+
+    /// A ledger that is there, to be appended to behind its last whole entry, which ends at
+    /// `end_bytes`.
+    ///
+    /// # Errors
+    /// When it cannot be opened or cut there.
+    pub(super) fn extend(path: &Path, end_bytes: u64) -> Result<Self, Error> {
+        let fault = |e| Error::at("append to the ledger", path, e);
+        let file = OpenOptions::new().append(true).open(path).map_err(fault)?;
+        claim(&file, path)?;
+        file.set_len(end_bytes).map_err(fault)?;
+        Ok(Self::on(Box::new(file), path))
+    }
+
+    pub(super) fn on(sink: Box<dyn Sink>, path: &Path) -> Self {
+        Book {
+            waiting: Mutex::default(),
+            durable: Mutex::new(Durable {
+                sink,
+                bytes: 0,
+                sync_max: Nanos(0),
+                is_broken: false,
+            }),
+            clock: HostClock::start(),
+            doing: format!("append to the ledger '{}'", path.display()),
+        }
+    }
+
+    /// Appends an entry, to become durable with the next [`Book::sync`].
+    pub(super) fn append(&self, entry: &Entry) {
+        let mut waiting = locked(&self.waiting);
+        let before = waiting.bytes.len();
+        encode(entry, &mut waiting.bytes);
+        waiting.appended += (waiting.bytes.len() - before) as u64;
+    }
+
+    /// Returns when everything appended before is durable.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written: nothing may be handed over then.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        let wanted = locked(&self.waiting).appended;
+        let mut durable = locked(&self.durable);
+        let fault = |source| Error::Io {
+            doing: self.doing.clone(),
+            source,
+        };
+        if durable.is_broken {
+            return Err(fault(io::Error::other(
+                "an earlier entry could not be written",
+            )));
+        }
+        if durable.bytes >= wanted {
+            return Ok(());
+        }
+        let (bytes, appended) = {
+            let mut waiting = locked(&self.waiting);
+            (std::mem::take(&mut waiting.bytes), waiting.appended)
+        };
+        let began = self.clock.now();
+        let done = durable.sink.append_durably(&bytes);
+        durable.is_broken = done.is_err();
+        done.map_err(fault)?;
+        durable.sync_max = durable.sync_max.max(self.clock.now().since(began));
+        durable.bytes = appended;
+        Ok(())
+    }
+
+    /// Longest time that entries took to become durable.
+    pub(super) fn sync_max(&self) -> Nanos {
+        locked(&self.durable).sync_max
+    }
+}
+
+/// One program at a time appends.
+fn claim(file: &File, path: &Path) -> Result<(), Error> {
+    use rustix::fs::FlockOperation;
+    let claimed = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    let verb = "have to myself (is it still being written?) the ledger";
+    claimed.map_err(|e| Error::at(verb, path, e))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind the locks is right at every moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a ledger ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    /// Where the last whole entry ends.
+    pub(super) whole_bytes: u64,
+    /// What follows.
+    pub(super) unread_bytes: u64,
+}
+
+/// Reads a ledger to its last whole entry, and gives every entry to `take`.
+///
+/// # Errors
+/// When the file cannot be read, or is no ledger of a version that is known.
+pub(super) fn read(path: &Path, mut take: impl FnMut(Entry)) -> Result<(Campaign, End), Error> {
+    let file = File::open(path).map_err(|e| Error::at("open the ledger", path, e))?;
+    let fault = |e| Error::at("read the ledger", path, e);
+    let total = file.metadata().map_err(fault)?.len();
+    // What is appended meanwhile is left out.
+    let campaign = read_from(file.take(total), &mut take).map_err(fault)?;
+    let (campaign, whole_bytes) = campaign
+        .map_err(|why| Error::Ledger(format!("'{}' cannot be used: {why}", path.display())))?;
+    let end = End {
+        whole_bytes,
+        unread_bytes: total - whole_bytes,
+    };
+    Ok((campaign, end))
+}
+
+type First = Result<(Campaign, u64), plimsoll_core::ledger::NotALedger>;
+
+/// The campaign, and where the last whole entry ends.
+fn read_from(mut file: impl Read, take: &mut dyn FnMut(Entry)) -> io::Result<First> {
+    let mut piece = vec![0u8; 64 * ENTRY_BYTES_MAX];
+    let (mut held, mut whole) = (0, 0);
+    let mut campaign = None;
+    // Ends at the end of the file, or at the first bytes that are no entry.
+    loop {
+        let moved = file.read(&mut piece[held..])?;
+        held += moved;
+        let mut at = 0;
+        let mut bad = false;
+        // Each turn takes some bytes of a piece.
+        loop {
+            match decode(&piece[at..held]) {
+                Decoded::Entry(entry, len) => {
+                    if campaign.is_none() {
+                        match Campaign::first(Some(&entry)) {
+                            Ok(found) => campaign = Some(found),
+                            Err(why) => return Ok(Err(why)),
+                        }
+                    }
+                    take(entry);
+                    at += len;
+                    whole += len as u64;
+                }
+                Decoded::Short => break,
+                Decoded::Bad => {
+                    bad = true;
+                    break;
+                }
+            }
+        }
+        piece.copy_within(at..held, 0);
+        held -= at;
+        if moved == 0 || bad {
+            let first = campaign.map_or_else(|| Campaign::first(None), Ok);
+            return Ok(first.map(|campaign| (campaign, whole)));
+        }
+    }
+}

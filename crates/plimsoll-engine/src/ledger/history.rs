@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the ledger says may be found in each block, and the judgement of what was found.
+//!
+//! Legal in a block is the last write that was acknowledged and durable, and every later one that
+//! was handed over, whether it was acknowledged, failed, or never answered. Nothing else is.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use plimsoll_core::data_check::Fault;
+use plimsoll_core::ledger::{
+    Campaign, Durability, Ended, Entry, Issued, Outcome, Seen, Session, Target,
+};
+use plimsoll_core::num::to_usize;
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use crate::error::Error;
+use crate::verify::{Found, SECTOR_BYTES, Stamp, read_sector};
+
+/// Most blocks of all sessions: about 100 bytes of memory each.
+const BLOCKS_MAX: u64 = 1 << 24;
+
+/// Most targets and sessions.
+const SESSIONS_MAX: usize = 1 << 16;
+
+/// A write that is newer than the last durable one.
+#[derive(Debug, Clone, Copy)]
+struct Write {
+    version: u64,
+    /// When it was meant to start or, once that is known, was handed over.
+    issued_at: Nanos,
+    /// `None`: it has not ended.
+    outcome: Option<Outcome>,
+}
+
+/// What is known of a block.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Block {
+    /// The last durable version; 0: none.
+    floor: u64,
+    floor_issued_at: Nanos,
+    floor_durable_at: Nanos,
+    above: Vec<Write>,
+    /// Newest version that a check has read.
+    pub(super) seen: u64,
+}
+
+/// What is known of the blocks of a session.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) session: Session,
+    /// What its file or device is called in reports.
+    pub(super) file: String,
+    pub(super) blocks: Vec<Block>,
+    /// Writes that have not ended, by operation.
+    open: BTreeMap<u64, Issued>,
+    /// Writes that were acknowledged and are not yet durable.
+    unsynced: Vec<(Issued, Ended)>,
+    /// Writes acknowledged, in blocks.
+    pub(super) written: u64,
+    /// Operations that failed.
+    pub(super) errors: u64,
+}
+
+/// What a ledger says.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    pub(super) campaign: Option<Campaign>,
+    pub(super) targets: Vec<Target>,
+    pub(super) sessions: Vec<Past>,
+    is_probing: bool,
+    /// What the ledger says and cannot be.
+    fault: Option<String>,
+}
+
+impl History {
+    /// Takes the next entry.
+    pub(super) fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Campaign(campaign) => self.campaign = Some(campaign),
+            Entry::Target(target) if self.targets.len() < SESSIONS_MAX => {
+                self.targets.push(target);
+            }
+            Entry::Session(session) => self.session(session),
+            Entry::Probing(..) => self.is_probing = true,
+            Entry::Issued(issued) => self.issued(&issued),
+            Entry::Ended(ended) => self.ended(&ended),
+            Entry::Seen(seen) => self.seen(&seen),
+            Entry::Target(_) => self.fault = Some("it has too many targets".into()),
+            Entry::Opened { .. } | Entry::Found(_) | Entry::Closed { .. } => {}
+        }
+    }
+
+    /// Whether all entries agreed with each other.
+    pub(super) fn whole(self) -> Result<Self, Error> {
+        match self.fault {
+            None => Ok(self),
+            Some(fault) => Err(Error::Ledger(format!("the ledger is damaged: {fault}"))),
+        }
+    }
+
+    fn block_bytes(&self) -> u64 {
+        let bytes = self.campaign.map_or(0, |campaign| campaign.block_bytes);
+        u64::from(bytes.max(1))
+    }
+
+    fn session(&mut self, session: Session) {
+        let known = self.targets.len() > session.target as usize;
+        let in_order = self.sessions.len() == session.number as usize;
+        let held: usize = self.sessions.iter().map(|past| past.blocks.len()).sum();
+        let count = session.bytes / self.block_bytes();
+        let fits = count + held as u64 <= BLOCKS_MAX && self.sessions.len() < SESSIONS_MAX;
+        // A sector at least, or nothing could be judged.
+        let size = self.block_bytes();
+        let whole = size.is_multiple_of(SECTOR_BYTES as u64)
+            && session.offset.is_multiple_of(size)
+            && session.offset.checked_add(session.bytes).is_some();
+        if !(known && in_order && fits && whole) {
+            let number = session.number;
+            self.fault = Some(format!("session {number} is out of place, or too large"));
+            return;
+        }
+        let file = match session.name.as_str() {
+            "" => self.targets[session.target as usize].name.clone(),
+            name => name.to_owned(),
+        };
+        self.sessions.push(Past {
+            session,
+            file,
+            blocks: vec![Block::default(); to_usize(count)],
+            open: BTreeMap::new(),
+            unsynced: Vec::new(),
+            written: 0,
+            errors: 0,
+        });
+    }
+
+    fn issued(&mut self, issued: &Issued) {
+        let size = self.block_bytes();
+        let blocks = self.range(issued.session, issued.offset, issued.len.into(), size);
+        let (Some(blocks), Some(past)) = (blocks, self.past(issued.session)) else {
+            self.fault = Some("a write is of no session's blocks".into());
+            return;
+        };
+        past.open.insert(issued.op, *issued);
+        for block in &mut past.blocks[blocks] {
+            block.above.push(Write {
+                version: issued.version,
+                issued_at: issued.intended_at,
+                outcome: None,
+            });
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        let is_durable = self.is_probing
+            && self
+                .campaign
+                .is_some_and(|campaign| campaign.durability == Durability::EachWrite);
+        let size = self.block_bytes();
+        let Some(past) = self.past(ended.session) else {
+            self.fault = Some("an operation is of no session".into());
+            return;
+        };
+        if matches!(ended.outcome, Outcome::Error(_)) {
+            past.errors += 1;
+        }
+        match ended.kind {
+            Kind::Write => {}
+            Kind::Fsync if ended.outcome == Outcome::Ok => return self.synced(ended, size),
+            _ => return,
+        }
+        let Some(issued) = past.open.remove(&ended.op) else {
+            self.fault = Some("a write ended that was never handed over".into());
+            return;
+        };
+        let Some(blocks) = self.range(issued.session, issued.offset, issued.len.into(), size)
+        else {
+            return;
+        };
+        let Some(past) = self.past(ended.session) else {
+            return;
+        };
+        for block in &mut past.blocks[blocks.clone()] {
+            let found = block
+                .above
+                .iter_mut()
+                .rfind(|w| w.version == issued.version);
+            if let Some(write) = found {
+                write.outcome = Some(ended.outcome);
+                write.issued_at = ended.submitted_at;
+            }
+        }
+        if ended.outcome != Outcome::Ok {
+            return;
+        }
+        past.written += blocks.len() as u64;
+        if is_durable {
+            past.raise(blocks, &issued, ended, ended.ended_at);
+        } else {
+            past.unsynced.push((issued, *ended));
+        }
+    }
+
+    /// An fsync was acknowledged: what had been acknowledged when it began is durable.
+    fn synced(&mut self, sync: &Ended, size: u64) {
+        let Some(past) = self.past(sync.session) else {
+            return;
+        };
+        let (durable, left) = std::mem::take(&mut past.unsynced)
+            .into_iter()
+            .partition(|(_, ended)| ended.ended_at <= sync.submitted_at);
+        past.unsynced = left;
+        let durable: Vec<(Issued, Ended)> = durable;
+        for (issued, ended) in durable {
+            let range = self.range(issued.session, issued.offset, issued.len.into(), size);
+            if let (Some(blocks), Some(past)) = (range, self.past(sync.session)) {
+                past.raise(blocks, &issued, &ended, sync.ended_at);
+            }
+        }
+    }
+
+    fn seen(&mut self, seen: &Seen) {
+        let size = self.block_bytes();
+        let range = self.range(seen.session, seen.offset, size, size);
+        if let (Some(blocks), Some(past)) = (range, self.past(seen.session)) {
+            for block in &mut past.blocks[blocks] {
+                block.seen = block.seen.max(seen.version);
+            }
+        }
+    }
+
+    fn past(&mut self, session: u32) -> Option<&mut Past> {
+        self.sessions.get_mut(session as usize)
+    }
+
+    /// The blocks of a session that so many bytes are.
+    fn range(&self, session: u32, offset: u64, len: u64, size: u64) -> Option<Range<usize>> {
+        let past = self.sessions.get(session as usize)?;
+        let from = offset.checked_sub(past.session.offset)?;
+        let whole = from.is_multiple_of(size) && len.is_multiple_of(size) && len > 0;
+        let range = to_usize(from / size)..to_usize(from.checked_add(len)? / size);
+        (whole && range.end <= past.blocks.len()).then_some(range)
+    }
+}
+
+impl Past {
+    fn raise(&mut self, blocks: Range<usize>, issued: &Issued, ended: &Ended, at: Nanos) {
+        for block in &mut self.blocks[blocks] {
+            if issued.version <= block.floor {
+                continue;
+            }
+            block.floor = issued.version;
+            block.floor_issued_at = ended.submitted_at;
+            block.floor_durable_at = at;
+            block.above.retain(|write| write.version > issued.version);
+        }
+    }
+
+    /// Says of the missing ones among the blocks whether the writes are a tail or leave holes.
+    pub(super) fn missing(&self, judged: &[Judged]) -> Vec<Option<Fault>> {
+        let pairs = || self.blocks.iter().zip(judged);
+        let is_missing = |judged: &Judged| judged.verdict == Verdict::Missing;
+        let missing = pairs().filter(|(_, judged)| is_missing(judged));
+        let last = missing.map(|(block, _)| block.floor_issued_at).max();
+        // The latest beginning of what is there, and was there before the last missing one began.
+        let there = pairs().filter(|(_, judged)| judged.verdict == Verdict::Fine);
+        let there = there.filter_map(|(block, judged)| block.times_of(judged.version));
+        let there = there.filter(|(_, durable_at)| Some(*durable_at) < last);
+        let latest = there.map(|(issued_at, _)| issued_at).max();
+        pairs()
+            .map(|(block, judged)| match is_missing(judged) {
+                true if latest > Some(block.floor_durable_at) => Some(Fault::Hole),
+                true => Some(Fault::Lost),
+                false => None,
+            })
+            .collect()
+    }
+}
+
+/// What is to be said of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// What is there may be there.
+    Fine,
+    /// A durable write is not there; why is said by the others.
+    Missing,
+    /// Anything else.
+    Bad(Fault),
+}
+
+/// A block, judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    /// First bad sector, from the beginning of the block.
+    pub(super) bad_at: u64,
+    /// The version in all of it; 0: there is no such.
+    pub(super) version: u64,
+    /// A write that was not acknowledged is there in part, which is allowed.
+    pub(super) is_legally_torn: bool,
+}
+
+impl Judged {
+    /// What could not be read.
+    pub(super) const UNREADABLE: Judged = Judged {
+        verdict: Verdict::Bad(Fault::Unreadable),
+        bad_at: 0,
+        version: 0,
+        is_legally_torn: false,
+    };
+}
+
+/// Where a block is, and what belongs there.
+pub(super) struct Place<'a> {
+    pub(super) campaign: &'a Campaign,
+    pub(super) session: &'a Session,
+    /// First byte of the block.
+    pub(super) offset: u64,
+    /// What is promised to be written at once.
+    pub(super) atomic_bytes: u32,
+}
+
+impl Place<'_> {
+    /// The version in a sector; 0 when nothing of this campaign was written there.
+    fn version(&self, offset: u64, sector: &[u8]) -> Result<u64, Fault> {
+        let stamp = match read_sector(sector) {
+            Found::Empty => return Ok(0),
+            Found::Garbage => return Err(Fault::Wrong),
+            Found::Stamped(stamp) => stamp,
+        };
+        if stamp.run != self.campaign.id {
+            return self.stranger(&stamp);
+        }
+        if stamp.target != self.session.target {
+            return Err(Fault::Foreign);
+        }
+        if stamp.offset != offset || stamp.file != self.session.file {
+            let belongs_at = stamp.offset;
+            return Err(Fault::Misplaced { belongs_at });
+        }
+        Ok(stamp.version)
+    }
+
+    /// What another campaign wrote: left from before this one, or while it ran.
+    fn stranger(&self, stamp: &Stamp) -> Result<u64, Fault> {
+        match stamp.origin.intended_at >= self.campaign.began_at {
+            true => Err(Fault::Foreign),
+            false => Ok(0),
+        }
+    }
+}
+
+impl Block {
+    /// When a version began, and when it was durable or else began.
+    fn times_of(&self, version: u64) -> Option<(Nanos, Nanos)> {
+        if version == self.floor {
+            return Some((self.floor_issued_at, self.floor_durable_at));
+        }
+        let write = self.write(version)?;
+        Some((write.issued_at, write.issued_at))
+    }
+
+    fn write(&self, version: u64) -> Option<&Write> {
+        self.above.iter().find(|write| write.version == version)
+    }
+
+    /// How a version that is not durable ended; `None`: it has not, or is unknown.
+    pub(super) fn outcome_of(&self, version: u64) -> Option<Outcome> {
+        self.write(version)?.outcome
+    }
+
+    /// Whether a version may still come or be there: it was handed over and never answered.
+    pub(super) fn is_indeterminate(&self, version: u64) -> bool {
+        self.write(version).is_some_and(Write::is_indeterminate)
+    }
+
+    /// Whether there is such a write.
+    pub(super) fn has_indeterminate(&self) -> bool {
+        self.above.iter().any(Write::is_indeterminate)
+    }
+
+    fn knows(&self, version: u64) -> bool {
+        version == self.floor || self.write(version).is_some()
+    }
+
+    /// Judges the bytes of the block.
+    pub(super) fn judge(&self, place: &Place<'_>, bytes: &[u8]) -> Judged {
+        let mut judged = Judged {
+            verdict: Verdict::Fine,
+            bad_at: 0,
+            version: 0,
+            is_legally_torn: false,
+        };
+        let mut versions = Vec::with_capacity(bytes.len() / SECTOR_BYTES);
+        for (sector, at) in bytes
+            .chunks_exact(SECTOR_BYTES)
+            .zip((0u64..).step_by(SECTOR_BYTES))
+        {
+            let version = place.version(place.offset + at, sector);
+            let version = version.and_then(|version| {
+                let phantom = version > self.floor && !self.knows(version);
+                if phantom {
+                    Err(Fault::Wrong)
+                } else {
+                    Ok(version)
+                }
+            });
+            match version {
+                Ok(version) => versions.push(version),
+                Err(fault) => {
+                    (judged.verdict, judged.bad_at) = (Verdict::Bad(fault), at);
+                    return judged;
+                }
+            }
+        }
+        self.together(place.atomic_bytes, &versions, judged)
+    }
+
+    /// The versions of all sectors, each of which may be there by itself or is too old.
+    fn together(&self, atomic_bytes: u32, versions: &[u64], mut judged: Judged) -> Judged {
+        let Some(first) = versions.first() else {
+            return judged;
+        };
+        let old = versions.iter().position(|version| *version < self.floor);
+        let all_old = versions.iter().all(|version| *version < self.floor);
+        judged.bad_at = (old.unwrap_or(0) * SECTOR_BYTES) as u64;
+        if versions.iter().all(|version| version == first) {
+            judged.version = *first;
+            if old.is_some() {
+                judged.verdict = Verdict::Missing;
+            }
+            return judged;
+        }
+        let unit = (atomic_bytes as usize / SECTOR_BYTES).max(1);
+        let torn = |unit: &[u64]| unit.iter().any(|version| *version != unit[0]);
+        let is_torn = versions.chunks(unit).any(torn);
+        judged.verdict = match (all_old, old) {
+            (true, _) => Verdict::Missing,
+            (false, Some(_)) => Verdict::Bad(Fault::Torn),
+            (false, None) if is_torn => Verdict::Bad(Fault::Torn),
+            (false, None) => Verdict::Fine,
+        };
+        judged.is_legally_torn = judged.verdict == Verdict::Fine;
+        judged
+    }
+}
+
+impl Write {
+    fn is_indeterminate(&self) -> bool {
+        matches!(self.outcome, None | Some(Outcome::GivenUp))
+    }
+}

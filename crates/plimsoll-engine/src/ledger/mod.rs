@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ledger of acknowledged writes: written while storage is used and hurt, checked afterwards.
+//!
+//! `write` probes storage at a steady rate and enters in the ledger, before each write and before
+//! each acknowledgement counts, what it was promised; `check` reads everything back and says of
+//! each block what became of it. What is legal to be found is in [`history`], what is found
+//! otherwise has a name in [`plimsoll_core::data_check::Fault`].
+//!
+//! Speed is not measured: the entries take time.
+
+mod book;
+mod check;
+mod history;
+mod prober;
+mod seek;
+mod session;
+mod site;
+#[cfg(test)]
+mod tests;
+mod witness;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::ledger::{Campaign, Durability, Entry, LedgerAccount, Probes};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+
+use crate::clock::Clock;
+use crate::drive::Limits;
+use crate::error::Error;
+use crate::prepare::Place;
+use crate::sys::clock::{HostClock, wall_clock};
+use crate::target::nap;
+use book::Book;
+pub use check::{CheckOptions, check};
+use prober::{Counters, Prober};
+pub use seek::seek;
+use session::{World, carry_out};
+use site::{Site, Station};
+pub use witness::witness;
+
+/// Operations of a session in flight, at most.
+const DEPTH: u32 = 4;
+
+/// Fewest blocks of a session: some are always free.
+const BLOCKS_MIN: u64 = 4 * DEPTH as u64;
+
+/// What is not full by then is not filled.
+const FILL_MAX: Nanos = Nanos(600_000_000_000);
+
+/// How often is told what has been done so far.
+const TELL: Nanos = Nanos(100_000_000);
+
+/// How a ledger is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WriteOptions {
+    /// Clients on each target, with one file or part of the device each.
+    pub sessions: u32,
+    /// Probes per second of each; every other one is a write.
+    pub ops_per_s: f64,
+    /// Bytes that each of them works on.
+    pub bytes: u64,
+    /// Bytes of a probe.
+    pub block_bytes: u32,
+    /// How long is probed.
+    pub length: Nanos,
+    /// When a write counts as durable.
+    pub durability: Durability,
+    /// Whether what is in the files or on the devices already may be destroyed. Without it, files
+    /// must be new, and devices are refused.
+    pub destroy: bool,
+    /// What makes this campaign another than all others.
+    pub seed: Seed,
+}
+
+impl Default for WriteOptions {
+    /// Two sessions of 200 probes of 4 KiB a second on 64 MiB, for a minute, with `O_DSYNC`.
+    fn default() -> Self {
+        WriteOptions {
+            sessions: 2,
+            ops_per_s: 200.0,
+            bytes: 64 << 20,
+            block_bytes: 4096,
+            length: Nanos(60_000_000_000),
+            durability: Durability::EachWrite,
+            destroy: false,
+            seed: Seed(0),
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Time between two writes of a session, and between two reads.
+    fn period(&self) -> Nanos {
+        Nanos::from_secs_f64(2.0 / self.ops_per_s)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |why: String| Err(Error::Ledger(why));
+        if !(0.1..=100_000.0).contains(&self.ops_per_s) {
+            let rate = self.ops_per_s;
+            return refuse(format!(
+                "a ledger takes 0.1 to 100000 probes a second, not {rate}"
+            ));
+        }
+        if self.sessions == 0 || self.sessions > 1024 {
+            let count = self.sessions;
+            return refuse(format!(
+                "a ledger has 1 to 1024 sessions on a target, not {count}"
+            ));
+        }
+        let block = self.block_bytes;
+        if !block.is_multiple_of(512) || block == 0 || block > 1 << 20 {
+            return refuse(format!(
+                "blocks of a ledger are whole sectors of 512 bytes, up to 1 MiB, not of {block}"
+            ));
+        }
+        let bytes = self.bytes;
+        let blocks = bytes / u64::from(block);
+        if !bytes.is_multiple_of(u64::from(block)) || blocks < BLOCKS_MIN {
+            return refuse(format!(
+                "a session works on at least {BLOCKS_MIN} whole blocks of {block} bytes, not on \
+                 {bytes} bytes"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Writes a new ledger at `path` while sessions probe the storage at `places`, each with the name
+/// that reports give it. What is read is held against the ledger meanwhile. `tell` is given what
+/// has been done so far, ten times a second. Failures of the storage do not end it.
+///
+/// # Errors
+/// When the options make no sense, the ledger exists or cannot be written, or the storage cannot
+/// even be filled.
+pub fn write(
+    places: &[(Place<'_>, String)],
+    path: &Path,
+    options: &WriteOptions,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(LedgerAccount),
+) -> Result<LedgerAccount, Error> {
+    options.check()?;
+    let sites = places.iter().map(|(place, name)| Site::of(*place, name));
+    let sites = sites.collect::<Result<Vec<_>, _>>()?;
+    for site in &sites {
+        site.check(options)?;
+    }
+    let clock = HostClock::start();
+    let campaign = Campaign {
+        format: FormatVersion::LEDGER,
+        id: options.seed.derive("ledger", 0).0,
+        began_at: wall_clock().since(clock.now()),
+        block_bytes: options.block_bytes,
+        durability: options.durability,
+    };
+    let mut stations = Vec::new();
+    for (number, site) in (0..).zip(&sites) {
+        stations.extend(site.make(number, stations.len(), campaign.id, options)?);
+    }
+    let book = Book::create(path)?;
+    book.append(&Entry::Campaign(campaign));
+    for (number, site) in (0..).zip(&sites) {
+        book.append(&Entry::Target(site.target(number)));
+    }
+    for station in &stations {
+        book.append(&Entry::Session(station.session.clone()));
+    }
+    book.sync()?;
+    let desk = Desk {
+        clock,
+        stop,
+        counters: Arc::default(),
+    };
+    let mut probers: Vec<Prober<'_>> = stations
+        .iter()
+        .map(|station| {
+            let (known, counters) = (Arc::clone(&station.known), Arc::clone(&desk.counters));
+            Prober::new(&book, known, campaign, station.session.clone(), counters)
+        })
+        .collect();
+    desk.fill(&stations, &mut probers, options)?;
+    let from = clock.now() + TELL;
+    let until = from + options.length;
+    book.append(&Entry::Probing(from, until));
+    book.sync()?;
+    desk.counters.start();
+    for prober in &mut probers {
+        prober.probe(from, until);
+    }
+    let opening = options.durability == Durability::EachWrite;
+    let limits = Limits::real(until);
+    desk.all(&stations, &mut probers, (opening, limits), &mut |desk| {
+        tell(desk.account(&book, &[], stations.len()));
+    })?;
+    book.append(&Entry::Closed { at: clock.now() });
+    book.sync()?;
+    Ok(desk.account(&book, &probers, stations.len()))
+}
+
+/// What all sessions share.
+struct Desk<'a> {
+    clock: HostClock,
+    stop: &'a AtomicBool,
+    counters: Arc<Counters>,
+}
+
+impl Counters {
+    /// What filled the blocks is no probe.
+    fn start(&self) {
+        for counter in [&self.writes, &self.reads, &self.errors, &self.given_up] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Desk<'_> {
+    fn fill(
+        &self,
+        stations: &[Station<'_>],
+        probers: &mut [Prober<'_>],
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let limits = Limits::real(self.clock.now() + FILL_MAX);
+        self.all(stations, probers, (false, limits), &mut |_| {})?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped("fill the blocks of the ledger".into()));
+        }
+        let errors = self.counters.errors.load(Ordering::Relaxed);
+        let is_full = probers.iter().all(Prober::is_finished);
+        if errors > 0 || !is_full {
+            return Err(Error::Ledger(format!(
+                "the {} bytes of each session could not be filled ({errors} errors): check the \
+                 target before it is tested",
+                options.bytes
+            )));
+        }
+        Ok(())
+    }
+
+    /// Carries out what each session has to do, each on a thread of its own.
+    fn all(
+        &self,
+        stations: &[Station<'_>],
+        probers: &mut [Prober<'_>],
+        (durable, limits): (bool, Limits),
+        tell: &mut dyn FnMut(&Self),
+    ) -> Result<(), Error> {
+        std::thread::scope(|scope| {
+            let work = stations.iter().zip(probers);
+            let threads: Vec<ScopedJoinHandle<'_, Result<(), Error>>> = work
+                .map(|(station, prober)| {
+                    scope.spawn(move || self.one(station, prober, durable, limits))
+                })
+                .collect();
+            // Each thread ends by its limits.
+            while !threads.iter().all(ScopedJoinHandle::is_finished) {
+                nap(TELL);
+                tell(self);
+            }
+            threads.into_iter().try_for_each(|thread| {
+                let ended = thread.join();
+                ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        })
+    }
+
+    fn one(
+        &self,
+        station: &Station<'_>,
+        prober: &mut Prober<'_>,
+        durable: bool,
+        limits: Limits,
+    ) -> Result<(), Error> {
+        let mut world = World {
+            clock: &self.clock,
+            open: &mut || station.open(durable),
+            pause: &mut |time| nap(time),
+            limits,
+            stop: self.stop,
+        };
+        carry_out(prober, &mut world)
+    }
+
+    fn account(&self, book: &Book, probers: &[Prober<'_>], sessions: usize) -> LedgerAccount {
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let mut account = LedgerAccount {
+            sessions: u32::try_from(sessions).unwrap_or(u32::MAX),
+            writes: count(&counters.writes),
+            reads: count(&counters.reads),
+            errors: count(&counters.errors),
+            given_up: count(&counters.given_up),
+            reopened: count(&counters.reopened),
+            ledger_sync_max: book.sync_max(),
+            interrupted: self.stop.load(Ordering::Relaxed),
+            ..LedgerAccount::default()
+        };
+        for prober in probers {
+            account.bad.merge(&prober.bad());
+        }
+        account
+    }
+}
+
+/// The probes that a ledger tells of, for [`plimsoll_core::outage::Outage::of`], and the campaign.
+///
+/// # Errors
+/// When the file cannot be read, or is no ledger.
+pub fn probes(path: &Path) -> Result<(Campaign, Probes), Error> {
+    let mut probes = Probes::default();
+    let (campaign, _) = book::read(path, |entry| probes.take(&entry))?;
+    probes.finish();
+    Ok((campaign, probes))
+}

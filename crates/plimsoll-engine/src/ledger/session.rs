@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Carries out what a session does, and opens its file or device again when nothing works any more.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_core::units::Nanos;
+
+use super::prober::Prober;
+use crate::clock::Clock;
+use crate::drive::{Limits, drive};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::recorder::Recorder;
+
+/// How long a session waits before it opens its file or device again.
+const REOPEN_AFTER: Nanos = Nanos(100_000_000);
+
+/// What a session needs of the world.
+pub(super) struct World<'a, C> {
+    pub(super) clock: &'a C,
+    /// Opens the file or device.
+    pub(super) open: &'a mut dyn FnMut() -> Result<Box<dyn Engine>, Error>,
+    /// Lets so much time pass.
+    pub(super) pause: &'a mut dyn FnMut(Nanos),
+    pub(super) limits: Limits,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// Goes on until the session is finished, the time is over or the user stops it. After a hundred
+/// failures in a row, on a full target and when the engine breaks, the file or device is opened
+/// again, as often as it takes.
+///
+/// # Errors
+/// When the file or device cannot be opened the first time, or the ledger cannot be written.
+pub(super) fn carry_out<C: Clock>(
+    prober: &mut Prober<'_>,
+    world: &mut World<'_, C>,
+) -> Result<(), Error> {
+    let mut epoch = 0;
+    // Ends with the time at the latest.
+    loop {
+        let opened = (world.open)();
+        let now = world.clock.now();
+        match opened {
+            Ok(mut engine) => {
+                prober.opened(epoch, engine.slots(), now);
+                let mut recorder = Recorder::new(Nanos::MAX, ());
+                let (limits, stop) = (world.limits, world.stop);
+                let end = drive(
+                    engine.as_mut(),
+                    world.clock,
+                    prober,
+                    &mut recorder,
+                    limits,
+                    stop,
+                );
+                prober.abandon(world.clock.now())?;
+                if let Err(error @ Error::Unsupported { .. }) = end {
+                    return Err(error);
+                }
+            }
+            Err(error) if epoch == 0 => return Err(error),
+            // It is away still: that it is shows in the probes that do not end.
+            Err(_) => {}
+        }
+        let is_over = world.clock.now() >= world.limits.deadline;
+        if prober.is_finished() || is_over || world.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        (world.pause)(REOPEN_AFTER);
+        epoch += 1;
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where sessions work: files of a directory or an export, parts of a file or of a device.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_core::ledger::{Session, Target};
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::rng::Seed;
+
+use super::{DEPTH, WriteOptions};
+use crate::choice::EngineChoice;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::layout;
+use crate::ledger::prober::FILL_BYTES;
+use crate::prepare::{Ground, Place};
+use crate::verify::Register;
+
+/// A target.
+pub(super) struct Site {
+    ground: Ground,
+    name: String,
+}
+
+/// Where one session works.
+pub(super) struct Station<'a> {
+    site: &'a Site,
+    pub(super) session: Session,
+    path: PathBuf,
+    len_max: u32,
+    /// What is known of the blocks of the file.
+    pub(super) known: Arc<Register>,
+}
+
+impl Station<'_> {
+    /// Opens its file or device, every write `durable` or not.
+    pub(super) fn open(&self, durable: bool) -> Result<Box<dyn Engine>, Error> {
+        self.site.open(&self.path, durable, self.len_max)
+    }
+}
+
+fn file_name(session: usize) -> String {
+    format!("plimsoll.ledger.{session}")
+}
+
+impl Site {
+    pub(super) fn of(place: Place<'_>, name: &str) -> Result<Self, Error> {
+        let ground = Ground::of(place)?;
+        match &ground {
+            Ground::Storage { .. } | Ground::Nfs(_) => Ok(Site {
+                ground,
+                name: name.to_owned(),
+            }),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => Err(Error::Ledger(format!(
+                "'{name}' keeps no data: a ledger needs a directory, a file, a device or an export"
+            ))),
+        }
+    }
+
+    pub(super) fn target(&self, number: u32) -> Target {
+        Target {
+            number,
+            name: self.name.clone(),
+        }
+    }
+
+    /// Whether sessions can have files of their own.
+    fn has_names(&self) -> bool {
+        match &self.ground {
+            Ground::Storage { directory, .. } => directory.is_some(),
+            _ => true,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        match &self.ground {
+            Ground::Storage { data, .. } if name.is_empty() => data.clone(),
+            Ground::Storage {
+                directory: Some(path),
+                ..
+            } => path.join(name),
+            Ground::Nfs(export) => export.directory().join(name),
+            _ => PathBuf::from(name),
+        }
+    }
+
+    /// Refuses what does not fit here.
+    pub(super) fn check(&self, options: &WriteOptions) -> Result<(), Error> {
+        let (name, align) = (&self.name, self.ground.align());
+        if !options.block_bytes.is_multiple_of(align) {
+            let block = options.block_bytes;
+            return Err(Error::Ledger(format!(
+                "'{name}' takes blocks of a multiple of {align} bytes, not of {block}"
+            )));
+        }
+        let Some(device) = self.ground.device() else {
+            return Ok(());
+        };
+        if !options.destroy {
+            return Err(Error::Ledger(format!(
+                "'{name}' is a device: what is on it is written over; say so with --destroy"
+            )));
+        }
+        let wanted = options.bytes.saturating_mul(u64::from(options.sessions));
+        if wanted > device.bytes {
+            let has = device.bytes;
+            return Err(Error::Ledger(format!(
+                "'{name}' has {has} bytes, and the sessions need {wanted}: use fewer or smaller ones"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Makes the files of the sessions, which are numbered from `first`.
+    pub(super) fn make(
+        &self,
+        target: u32,
+        first: usize,
+        campaign: u64,
+        options: &WriteOptions,
+    ) -> Result<Vec<Station<'_>>, Error> {
+        let (bytes, block) = (options.bytes, options.block_bytes);
+        let period = options.period();
+        let known = |file, bytes| {
+            let known = Register::of(campaign, (target, file), bytes, block)?;
+            Ok::<_, Error>(Arc::new(known))
+        };
+        let of_all = bytes.saturating_mul(u64::from(options.sessions));
+        let shared = if self.has_names() {
+            None
+        } else {
+            self.make_file(&self.path(""), of_all, options.destroy)?;
+            Some(known(0, of_all)?)
+        };
+        let mut stations = Vec::new();
+        for number in 0..options.sessions {
+            let place = first + stations.len();
+            let name = match shared {
+                Some(_) => String::new(),
+                None => file_name(place),
+            };
+            let path = self.path(&name);
+            let (file, offset, known) = match &shared {
+                Some(known) => (0, bytes * u64::from(number), Arc::clone(known)),
+                None => {
+                    self.make_file(&path, bytes, options.destroy)?;
+                    (number, 0, known(number, bytes)?)
+                }
+            };
+            stations.push(Station {
+                site: self,
+                session: Session {
+                    number: saturating_u32(place as u64),
+                    target,
+                    file,
+                    name,
+                    offset,
+                    bytes,
+                    write_period: period,
+                    read_period: period,
+                },
+                path,
+                len_max: FILL_BYTES.max(block),
+                known,
+            });
+        }
+        Ok(stations)
+    }
+
+    fn make_file(&self, path: &Path, bytes: u64, destroy: bool) -> Result<(), Error> {
+        let there = |is_there: bool| match is_there && !destroy {
+            false => Ok(()),
+            true => Err(Error::Ledger(format!(
+                "'{}' exists: remove it, or say with --destroy that it may be written over",
+                path.display()
+            ))),
+        };
+        match &self.ground {
+            Ground::Storage {
+                device: Some(_), ..
+            } => Ok(()),
+            Ground::Nfs(export) => {
+                there(export.expect_file(path).is_ok())?;
+                export.empty_file(path, bytes)
+            }
+            _ => {
+                there(path.exists())?;
+                layout::empty_file(path)?;
+                let file = std::fs::OpenOptions::new().write(true).open(path);
+                let file = file.map_err(|e| Error::at("open", path, e))?;
+                file.set_len(bytes)
+                    .and_then(|()| file.sync_all())
+                    .map_err(|e| Error::at("set the size of", path, e))?;
+                layout::sync_directory_of(path)
+            }
+        }
+    }
+
+    /// Opens what a session worked on, to read it: around the page cache, or after that was emptied
+    /// of it.
+    pub(super) fn open_again(&self, session: &Session, len: u32) -> Result<Box<dyn Engine>, Error> {
+        let path = self.path(&session.name);
+        if matches!(self.ground, Ground::Storage { .. }) {
+            layout::go_cold(&path)?;
+        }
+        self.open(&path, false, len)
+    }
+
+    fn open(&self, path: &Path, durable: bool, len: u32) -> Result<Box<dyn Engine>, Error> {
+        let wants = (true, durable, EngineChoice::Auto);
+        let opened = self.ground.open_file(path, wants, (DEPTH, len), Seed(0));
+        opened.map(|(engine, _)| engine)
+    }
+}

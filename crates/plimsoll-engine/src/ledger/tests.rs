@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ledgers held against a disk that does wrong in a known way: each wrong is found and named, every
+//! time, and a disk that does none is never blamed.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+use plimsoll_core::data_check::Fault;
+use plimsoll_core::ledger::{Decoded, LedgerCheck, Session, Target, decode};
+use plimsoll_core::op::Kind;
+use plimsoll_core::outage::{Outage, Window};
+
+use super::book::Sink;
+use super::check::Reader;
+use super::history::History;
+use super::*;
+use crate::clock::SimClock;
+use crate::engine::Engine;
+use crate::faulty::disk::{Cut, Disk, Manners};
+use crate::faulty::{Faulty, Harm, Plan, Rule, Stall, When};
+use crate::verify::Register;
+
+const BLOCK: u32 = 4096;
+const BLOCKS: u64 = 64;
+const BYTES: u64 = BLOCKS * BLOCK as u64;
+const SEEDS: u64 = 12;
+
+/// A ledger in memory.
+#[derive(Clone, Default)]
+struct Pages(Arc<Mutex<Vec<u8>>>);
+
+impl Sink for Pages {
+    fn append_durably(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// One session on one disk, in virtual time.
+struct Bench {
+    disk: Disk,
+    pages: Pages,
+    campaign: Campaign,
+    target: u32,
+    seed: Seed,
+    clock: SimClock,
+    bad: plimsoll_core::data_check::BadBlocks,
+}
+
+impl Bench {
+    fn new(seed: u64, durability: Durability, manners: Manners) -> Self {
+        let seed = Seed(seed);
+        Bench {
+            disk: Disk::new(BYTES, manners, seed),
+            pages: Pages::default(),
+            campaign: Campaign {
+                format: FormatVersion::LEDGER,
+                id: 77,
+                began_at: Nanos(1 << 60),
+                block_bytes: BLOCK,
+                durability,
+            },
+            target: 0,
+            seed,
+            clock: SimClock::new(),
+            bad: plimsoll_core::data_check::BadBlocks::default(),
+        }
+    }
+
+    fn session(&self) -> Session {
+        let period = Nanos(4_000_000);
+        Session {
+            number: 0,
+            target: self.target,
+            file: 0,
+            name: String::new(),
+            offset: 0,
+            bytes: BYTES,
+            write_period: period,
+            read_period: period,
+        }
+    }
+
+    fn book(&self) -> Book {
+        Book::on(Box::new(self.pages.clone()), Path::new("pages"))
+    }
+
+    fn engine(&self, durable: bool, plan: &Plan) -> Box<dyn Engine> {
+        let inner = self
+            .disk
+            .engine(self.clock.clone(), (DEPTH, prober::FILL_BYTES), durable);
+        let (clock, plan) = (self.clock.clone(), plan.clone());
+        Box::new(Faulty::new(Box::new(inner), clock, plan, self.seed))
+    }
+
+    /// Fills the disk, then probes it for some milliseconds while `plan` harms it.
+    fn write(&mut self, plan: &Plan, milliseconds: u64) {
+        let book = self.book();
+        book.append(&Entry::Campaign(self.campaign));
+        for number in 0..=self.target {
+            let name = format!("disk {number}");
+            book.append(&Entry::Target(Target { number, name }));
+        }
+        book.append(&Entry::Session(self.session()));
+        let known = Register::of(self.campaign.id, (self.target, 0), BYTES, BLOCK).unwrap();
+        let (known, counters) = (Arc::new(known), Arc::default());
+        let session = self.session();
+        let mut prober = Prober::new(&book, known, self.campaign, session, counters);
+        self.carry_out(&mut prober, (false, &Plan::default()), Nanos::SECOND);
+        assert!(prober.is_finished(), "it is full");
+        let from = self.clock.now();
+        let until = from + Nanos(milliseconds * 1_000_000);
+        book.append(&Entry::Probing(from, until));
+        prober.probe(from, until);
+        let durable = self.campaign.durability == Durability::EachWrite;
+        self.carry_out(&mut prober, (durable, plan), until);
+        book.append(&Entry::Closed {
+            at: self.clock.now(),
+        });
+        book.sync().unwrap();
+        self.bad = prober.bad();
+    }
+
+    fn carry_out(&self, prober: &mut Prober<'_>, (durable, plan): (bool, &Plan), until: Nanos) {
+        let stop = AtomicBool::new(false);
+        let mut world = World {
+            clock: &self.clock,
+            open: &mut || Ok(self.engine(durable, plan)),
+            pause: &mut |time| self.clock.advance_to(self.clock.now() + time),
+            limits: Limits::simulated(until),
+            stop: &stop,
+        };
+        carry_out(prober, &mut world).unwrap();
+    }
+
+    fn history(&self) -> History {
+        let pages = self.pages.0.lock().unwrap();
+        let (mut history, mut at) = (History::default(), 0);
+        while let Decoded::Entry(entry, len) = decode(&pages[at..]) {
+            history.take(entry);
+            at += len;
+        }
+        assert_eq!(at, pages.len(), "every entry is whole");
+        history.whole().unwrap()
+    }
+
+    fn check(&self) -> LedgerCheck {
+        self.check_with(None, CheckOptions::default())
+    }
+
+    fn check_with(&self, second: Option<&Disk>, options: CheckOptions) -> LedgerCheck {
+        let history = self.history();
+        let stop = AtomicBool::new(false);
+        let reader = Reader {
+            campaign: self.campaign,
+            options,
+            stop: &stop,
+        };
+        let book = self.book();
+        let mut account = LedgerCheck::default();
+        let past = &history.sessions[0];
+        let read = |disk: &Disk| {
+            let mut engine = disk.engine(self.clock.clone(), (DEPTH, BLOCK), false);
+            reader.read(&mut engine, past).unwrap()
+        };
+        let first = read(&self.disk);
+        reader.conclude(past, &first, &book, &mut account);
+        if let Some(second) = second {
+            reader.compare(past, &first, &read(second), &book, &mut account);
+        }
+        book.sync().unwrap();
+        account
+    }
+}
+
+fn harmed(kind: Kind, when: When, harm: Harm) -> Plan {
+    Plan {
+        rules: vec![Rule { kind, when, harm }],
+        ..Plan::default()
+    }
+}
+
+/// Runs a bench for every seed, and wants the fault to be found in each.
+fn every_time(fault: Fault, bench: impl Fn(u64) -> LedgerCheck) {
+    for seed in 0..SEEDS {
+        let account = bench(seed);
+        let found = account.data.bad.of(fault);
+        assert!(found > 0, "{} of seed {seed}: {account}", fault.name());
+        assert!(!account.passed());
+    }
+}
+
+#[test]
+fn a_clean_disk_is_never_blamed() {
+    let ways = [
+        Durability::EachWrite,
+        Durability::Fsync(8),
+        Durability::Fsync(1),
+        Durability::None,
+    ];
+    for seed in 0..52 {
+        let durability = ways[usize::try_from(seed % 4).unwrap()];
+        let mut bench = Bench::new(seed, durability, Manners::default());
+        bench.write(&Plan::default(), 500);
+        assert_eq!(bench.bad.total(), 0);
+        // An honest disk keeps its promises also when the power goes; twice.
+        for cut in [false, true, true] {
+            if cut {
+                bench.disk.power_cut();
+            }
+            let account = bench.check();
+            assert!(account.passed(), "{durability} seed {seed}: {account}");
+            assert_eq!(account.data.checked, BLOCKS);
+            assert!(account.data.written > BLOCKS + 100);
+        }
+    }
+}
+
+#[test]
+fn a_clean_disk_whose_power_goes_in_the_middle_is_never_blamed() {
+    for seed in 0..24 {
+        let torn = Manners {
+            cut: [Cut::Lost, Cut::Reordered, Cut::Torn][usize::try_from(seed % 3).unwrap()],
+            ..Manners::default()
+        };
+        // 6 writes at most are not yet durable when nothing is answered any more.
+        let mut bench = Bench::new(seed, Durability::Fsync(6), torn);
+        let dead = Rule {
+            kind: Kind::Fsync,
+            when: When::Every(1),
+            harm: Harm::Errno(5),
+        };
+        let plan = Plan {
+            rules: vec![dead],
+            ..Plan::default()
+        };
+        bench.write(&plan, 60 + seed);
+        bench.disk.power_cut();
+        let account = bench.check();
+        assert!(account.passed(), "seed {seed}: {account}");
+    }
+}
+
+#[test]
+fn a_disk_that_lies_about_flushes_loses_its_tail() {
+    for durability in [Durability::EachWrite, Durability::Fsync(4)] {
+        every_time(Fault::Lost, |seed| {
+            let lying = Manners {
+                lies_about_flush: true,
+                ..Manners::default()
+            };
+            let mut bench = Bench::new(seed, durability, lying);
+            bench.write(&Plan::default(), 300);
+            assert_eq!(bench.bad.total(), 0, "caches are visible");
+            assert!(bench.disk.power_cut() > 0);
+            let account = bench.check();
+            assert_eq!(account.data.bad.hole, 0, "{account}");
+            account
+        });
+    }
+}
+
+#[test]
+fn a_disk_that_reorders_leaves_holes() {
+    every_time(Fault::Hole, |seed| {
+        let manners = Manners {
+            lies_about_flush: true,
+            cut: Cut::Reordered,
+            ..Manners::default()
+        };
+        let mut bench = Bench::new(seed, Durability::EachWrite, manners);
+        bench.write(&Plan::default(), 500);
+        bench.disk.power_cut();
+        bench.check()
+    });
+}
+
+#[test]
+fn a_dropped_write_is_lost() {
+    // The last of 63 writes, and one of those before it.
+    for nth in [63, 60] {
+        every_time(Fault::Lost, |seed| {
+            let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
+            bench.write(&harmed(Kind::Write, When::Nth(nth), Harm::Lost), 250);
+            let account = bench.check();
+            assert_eq!(account.data.bad.total(), 1, "{account}");
+            account
+        });
+    }
+}
+
+#[test]
+fn torn_misplaced_and_corrupt_writes_are_named() {
+    let within_bytes = BYTES;
+    for (harm, fault) in [
+        (Harm::Torn, Fault::Torn),
+        (
+            Harm::Misplaced { within_bytes },
+            Fault::Misplaced { belongs_at: 0 },
+        ),
+        (Harm::Corrupt, Fault::Wrong),
+    ] {
+        every_time(fault, |seed| {
+            let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
+            bench.write(&harmed(Kind::Write, When::Every(7), harm), 300);
+            bench.check()
+        });
+    }
+}
+
+#[test]
+fn a_torn_write_is_allowed_where_it_was_not_acknowledged_and_no_more_is_promised() {
+    let mut seen = 0;
+    for seed in 0..SEEDS {
+        let manners = Manners {
+            lies_about_flush: false,
+            cut: Cut::Torn,
+            ..Manners::default()
+        };
+        let mut bench = Bench::new(seed, Durability::Fsync(1000), manners);
+        let dead = harmed(Kind::Fsync, When::Every(1), Harm::Errno(5));
+        bench.write(&dead, 300);
+        bench.disk.power_cut();
+        let account = bench.check();
+        assert!(account.passed(), "{account}");
+        seen += account.legally_torn;
+        // The same is a fault of storage that promises to write blocks at once.
+        let options = CheckOptions {
+            atomic_bytes: BLOCK,
+        };
+        let strict = bench.check_with(None, options);
+        assert_eq!(strict.data.bad.torn, account.legally_torn, "{strict}");
+    }
+    assert!(seen > SEEDS * 10, "{seen}");
+}
+
+#[test]
+fn stale_reads_are_found_while_they_happen() {
+    for seed in 0..SEEDS {
+        let manners = Manners {
+            stale_reads: 0.1,
+            ..Manners::default()
+        };
+        let mut bench = Bench::new(seed, Durability::EachWrite, manners);
+        bench.write(&Plan::default(), 500);
+        assert!(bench.disk.n_stale() > 0);
+        assert_eq!(bench.bad.of(Fault::Stale), bench.disk.n_stale(), "{seed}");
+        assert_eq!(bench.bad.total(), bench.disk.n_stale());
+    }
+}
+
+#[test]
+fn an_old_version_that_comes_back_after_a_check_is_a_zombie() {
+    every_time(Fault::Zombie, |seed| {
+        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
+        bench.write(&Plan::default(), 300);
+        let first = bench.check();
+        assert!(first.passed(), "{first}");
+        let revived = bench.disk.revive(3);
+        let second = bench.check();
+        assert_eq!(second.data.bad.zombie, revived as u64);
+        second
+    });
+}
+
+#[test]
+fn effects_after_errors_are_allowed_and_counted() {
+    for seed in 0..SEEDS {
+        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
+        let after = harmed(Kind::Write, When::Every(5), Harm::ErrnoAfter(5));
+        bench.write(&after, 300);
+        let account = bench.check();
+        assert!(account.passed(), "{account}");
+        assert!(account.effects_after_error > 0 && account.data.errors > 10);
+        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
+        bench.write(&harmed(Kind::Write, When::Every(5), Harm::Errno(5)), 300);
+        let account = bench.check();
+        assert!(account.passed() && account.effects_after_error == 0);
+        assert!(account.data.errors > 10);
+    }
+}
+
+#[test]
+fn a_copy_that_differs_has_diverged() {
+    every_time(Fault::Diverged, |seed| {
+        let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
+        bench.write(&Plan::default(), 300);
+        let copy = bench.disk.replica(bench.seed);
+        let alike = bench.check_with(Some(&copy), CheckOptions::default());
+        assert!(alike.passed(), "{alike}");
+        let old = copy.revive(4);
+        let account = bench.check_with(Some(&copy), CheckOptions::default());
+        assert_eq!(account.data.bad.diverged, old as u64, "{account}");
+        account
+    });
+}
+
+#[test]
+fn what_another_tenant_wrote_is_foreign() {
+    every_time(Fault::Foreign, |seed| {
+        let mut own = Bench::new(seed, Durability::EachWrite, Manners::default());
+        own.write(&Plan::default(), 300);
+        let mut other = Bench::new(seed + 1, Durability::EachWrite, Manners::default());
+        // Another target of the same campaign, or another campaign that ran meanwhile.
+        match seed % 2 {
+            0 => other.target = 1,
+            _ => other.campaign.id = 78,
+        }
+        other.write(&Plan::default(), 300);
+        assert!(other.check().passed());
+        own.disk
+            .leak_from(&other.disk, seed * u64::from(BLOCK), BLOCK);
+        own.check()
+    });
+}
+
+#[test]
+fn what_was_left_from_an_earlier_campaign_is_a_lost_write_and_not_foreign() {
+    let mut own = Bench::new(1, Durability::EachWrite, Manners::default());
+    own.write(&Plan::default(), 300);
+    let mut earlier = Bench::new(2, Durability::EachWrite, Manners::default());
+    earlier.campaign.id = 78;
+    earlier.campaign.began_at = Nanos(1 << 50);
+    earlier.write(&Plan::default(), 300);
+    own.disk.leak_from(&earlier.disk, 8192, BLOCK);
+    let account = own.check();
+    assert_eq!((account.data.bad.total(), account.data.bad.lost), (1, 1));
+}
+
+#[test]
+fn an_outage_and_lost_sessions_are_read_from_the_ledger() {
+    let stall = Stall {
+        from: Nanos(2 * Nanos::SECOND.0),
+        length: Nanos(1_300_000_000),
+    };
+    let mut bench = Bench::new(3, Durability::EachWrite, Manners::default());
+    let plan = Plan {
+        stalls: vec![stall],
+        ..Plan::default()
+    };
+    bench.write(&plan, 5_000);
+    assert!(bench.check().passed());
+    let outage = bench.outage();
+    for kind in [Kind::Write, Kind::Read] {
+        let found = outage.worst(kind).unwrap();
+        assert!(
+            found.length.0.abs_diff(stall.length.0) < 10_000_000,
+            "{outage}"
+        );
+    }
+    assert!(outage.survived(), "{outage}");
+    // Errors for a second: the session has to open again, and goes on.
+    let mut bench = Bench::new(4, Durability::EachWrite, Manners::default());
+    let rules = [Kind::Write, Kind::Read].map(|kind| Rule {
+        kind,
+        when: When::Share(0.98),
+        harm: Harm::Errno(5),
+    });
+    let plan = Plan {
+        rules: rules.to_vec(),
+        ..Plan::default()
+    };
+    bench.write(&plan, 3_000);
+    let account = bench.check();
+    assert!(account.passed(), "{account}");
+    let outage = bench.outage();
+    assert!(
+        !outage.survived() && outage.sessions[0].reopened > 0,
+        "{outage}"
+    );
+    assert!(outage.errors() > 500, "{outage}");
+}
+
+impl Bench {
+    fn outage(&self) -> Outage {
+        let pages = self.pages.0.lock().unwrap();
+        let (mut probes, mut at) = (Probes::default(), 0);
+        while let Decoded::Entry(entry, len) = decode(&pages[at..]) {
+            probes.take(&entry);
+            at += len;
+        }
+        probes.finish();
+        let window = Window {
+            from: Nanos(0),
+            until: probes.length,
+            fault_at: None,
+        };
+        Outage::of(&probes.sessions, &probes.probes, window)
+    }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plainest witness of a fail-over: one line with the time, appended and synced, once a second.
+//!
+//! A person can read the file, and the ledger says which of its lines were acknowledged. The file is
+//! opened for every line, as a shell does it that appends the output of `date`.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_core::data_check::{BadBlock, DataCheckResult, Fault};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::ledger::{
+    Campaign, Durability, Ended, Entry, Found, Issued, LedgerAccount, LedgerCheck, Outcome,
+    Session, Target,
+};
+use plimsoll_core::num::to_usize;
+use plimsoll_core::op::Kind;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+
+use super::book::{self, Book};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::layout;
+use crate::sys::clock::{HostClock, wall_clock};
+use crate::target::nap;
+
+/// Bytes of a line, its end included. No block is so small: a ledger of such is of lines.
+pub(super) const LINE_BYTES: u32 = 64;
+
+/// Name of the file in the target's directory.
+const FILE: &str = "plimsoll.stamps";
+
+/// Longest sleep: how soon a stop is noticed.
+const NAP_MAX: Nanos = Nanos(50_000_000);
+
+/// The line that is written at a time.
+fn line(campaign: &Campaign, issued: &Issued) -> String {
+    let at = campaign.began_at + issued.intended_at;
+    let (op, seconds, rest) = (issued.op, at.0 / Nanos::SECOND.0, at.0 % Nanos::SECOND.0);
+    let text = format!("{op:10} {seconds:10}.{rest:09} {:016x}", campaign.id);
+    let width = LINE_BYTES as usize - 1;
+    format!("{text:width$}\n")
+}
+
+/// Writes a line every `every` into `plimsoll.stamps` in `directory`, for `length`, and what became of
+/// each into a new ledger at `path`. `tell` is given what has been done so far, after each.
+///
+/// # Errors
+/// When the file or the ledger exists or cannot be made.
+pub fn witness(
+    directory: &Path,
+    path: &Path,
+    (every, length): (Nanos, Nanos),
+    seed: Seed,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(LedgerAccount),
+) -> Result<LedgerAccount, Error> {
+    if every.0 == 0 {
+        return Err(Error::Ledger("lines need some time between them".into()));
+    }
+    let file = directory.join(FILE);
+    let made = OpenOptions::new().write(true).create_new(true).open(&file);
+    made.map_err(|e| Error::at("create", &file, e))?;
+    layout::sync_directory_of(&file)?;
+    let clock = HostClock::start();
+    let campaign = Campaign {
+        format: FormatVersion::LEDGER,
+        id: seed.derive("ledger", 0).0,
+        began_at: wall_clock().since(clock.now()),
+        block_bytes: LINE_BYTES,
+        durability: Durability::EachWrite,
+    };
+    let book = Book::create(path)?;
+    let from = clock.now();
+    for entry in head(directory, campaign, every, (from, from + length)) {
+        book.append(&entry);
+    }
+    let mut account = LedgerAccount {
+        sessions: 1,
+        ..LedgerAccount::default()
+    };
+    for op in 0..length.0.div_ceil(every.0) {
+        let issued = Issued {
+            session: 0,
+            op,
+            offset: op * u64::from(LINE_BYTES),
+            len: LINE_BYTES,
+            version: op + 1,
+            intended_at: from + Nanos(op * every.0),
+        };
+        if !wait(&clock, issued.intended_at, stop) {
+            account.interrupted = true;
+            break;
+        }
+        book.append(&Entry::Issued(issued));
+        book.sync()?;
+        let submitted_at = clock.now();
+        let outcome = match append(&file, &line(&campaign, &issued), issued.offset) {
+            Ok(()) => Outcome::Ok,
+            Err(error) => Outcome::Error(error.raw_os_error().unwrap_or(0)),
+        };
+        book.append(&Entry::Ended(ended(
+            &issued,
+            submitted_at,
+            clock.now(),
+            outcome,
+        )));
+        book.sync()?;
+        match outcome {
+            Outcome::Ok => account.writes += 1,
+            _ => account.errors += 1,
+        }
+        account.ledger_sync_max = book.sync_max();
+        tell(account);
+    }
+    book.append(&Entry::Closed { at: clock.now() });
+    book.sync()?;
+    Ok(account)
+}
+
+fn head(
+    directory: &Path,
+    campaign: Campaign,
+    every: Nanos,
+    (from, until): (Nanos, Nanos),
+) -> [Entry; 5] {
+    let session = Session {
+        number: 0,
+        target: 0,
+        file: 0,
+        name: FILE.into(),
+        offset: 0,
+        bytes: 0,
+        write_period: every,
+        // It never reads; the outage says so.
+        read_period: Nanos(0),
+    };
+    [
+        Entry::Campaign(campaign),
+        Entry::Target(Target {
+            number: 0,
+            name: directory.display().to_string(),
+        }),
+        Entry::Session(session),
+        Entry::Probing(from, until),
+        Entry::Opened {
+            session: 0,
+            epoch: 0,
+            at: from,
+        },
+    ]
+}
+
+fn ended(issued: &Issued, submitted_at: Nanos, ended_at: Nanos, outcome: Outcome) -> Ended {
+    Ended {
+        session: 0,
+        op: issued.op,
+        kind: Kind::Write,
+        offset: issued.offset,
+        version: issued.version,
+        intended_at: issued.intended_at,
+        submitted_at,
+        ended_at,
+        outcome,
+    }
+}
+
+/// Whether the time came before a stop.
+fn wait(clock: &HostClock, at: Nanos, stop: &AtomicBool) -> bool {
+    // Ends when the time has come.
+    while !stop.load(Ordering::Relaxed) {
+        match at.since(clock.now()) {
+            Nanos(0) => return true,
+            left => nap(left.min(NAP_MAX)),
+        }
+    }
+    false
+}
+
+/// In its own place, or a line that is there although an error was said would move all behind it.
+fn append(path: &Path, line: &str, offset: u64) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    file.write_all_at(line.as_bytes(), offset)?;
+    file.sync_data()
+}
+
+/// Holds the lines that are there against the ledger at `path`.
+pub(super) fn check(directory: &Path, path: &Path) -> Result<LedgerCheck, Error> {
+    let mut lines: BTreeMap<u64, (Issued, Option<Outcome>)> = BTreeMap::new();
+    let (campaign, end) = book::read(path, |entry| match entry {
+        Entry::Issued(issued) => {
+            lines.insert(issued.op, (issued, None));
+        }
+        Entry::Ended(ended) => {
+            if let Some((_, outcome)) = lines.get_mut(&ended.op) {
+                *outcome = Some(ended.outcome);
+            }
+        }
+        _ => {}
+    })?;
+    let file = directory.join(FILE);
+    layout::go_cold(&file)?;
+    let bytes = std::fs::read(&file).map_err(|e| Error::at("read", &file, e))?;
+    let book = Book::extend(path, end.whole_bytes)?;
+    let mut account = LedgerCheck {
+        unread_bytes: end.unread_bytes,
+        ..LedgerCheck::default()
+    };
+    for (issued, outcome) in lines.values() {
+        let from = to_usize(issued.offset);
+        let found = bytes.get(from..).unwrap_or_default();
+        let found = &found[..found.len().min(LINE_BYTES as usize)];
+        let is_there = found == line(&campaign, issued).as_bytes();
+        account.data.checked += 1;
+        match outcome {
+            Some(Outcome::Ok) => account.data.written += 1,
+            Some(Outcome::Error(_)) => account.data.errors += 1,
+            _ => {}
+        }
+        match (is_there, outcome) {
+            (true, Some(Outcome::Ok)) => {}
+            (true, Some(Outcome::Error(_))) => account.effects_after_error += 1,
+            (true, _) => account.indeterminate_present += 1,
+            (false, Some(Outcome::Ok)) => missing(issued, found, &book, &mut account.data),
+            (false, Some(Outcome::Error(_))) => {}
+            (false, _) => account.indeterminate_absent += 1,
+        }
+    }
+    book.sync()?;
+    Ok(account)
+}
+
+fn missing(issued: &Issued, found: &[u8], book: &Book, data: &mut DataCheckResult) {
+    let is_empty = found.iter().all(|byte| *byte == 0);
+    let fault = if is_empty { Fault::Lost } else { Fault::Wrong };
+    book.append(&Entry::Found(Found {
+        session: issued.session,
+        offset: issued.offset,
+        fault,
+    }));
+    data.bad.count(fault);
+    if data.findings.len() < DataCheckResult::FINDINGS_MAX {
+        data.findings.push(BadBlock {
+            file: format!("{FILE} (line {})", issued.op + 1),
+            offset: issued.offset,
+            fault,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_were_acknowledged_and_are_gone_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, ledger) = (folder.path().join("t"), folder.path().join("l"));
+        std::fs::create_dir(&target).unwrap();
+        let stop = AtomicBool::new(false);
+        let times = (Nanos(2_000_000), Nanos(40_000_000));
+        let mut told = 0;
+        let account = witness(&target, &ledger, times, Seed(1), &stop, &mut |_| told += 1).unwrap();
+        assert_eq!((account.writes, account.errors, told), (20, 0, 20));
+        let clean = check(&target, &ledger).unwrap();
+        assert!(clean.passed() && clean.data.checked == 20, "{clean}");
+        // The last three are cut off, and one is another.
+        let file = OpenOptions::new()
+            .write(true)
+            .open(target.join(FILE))
+            .unwrap();
+        file.set_len(17 * u64::from(LINE_BYTES)).unwrap();
+        file.write_all_at(b"x", 5 * u64::from(LINE_BYTES)).unwrap();
+        drop(file);
+        for _ in 0..2 {
+            let bad = check(&target, &ledger).unwrap().data;
+            assert_eq!((bad.bad.total(), bad.bad.lost, bad.bad.wrong), (4, 3, 1));
+            let words = bad.first_words(2);
+            assert!(
+                words.starts_with("wrong at byte 320 of plimsoll.stamps (line 6)"),
+                "{words}"
+            );
+        }
+        let again = witness(&target, &ledger, times, Seed(1), &stop, &mut |_| {});
+        assert!(again.is_err(), "nothing is written over");
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any bytes as a ledger: no panic, no hang, and what is read as an entry is written as it was.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_core::crc32c::crc32c;
+use plimsoll_core::ledger::{Campaign, Decoded, Probes, decode, encode};
+use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::units::Nanos;
+
+fuzz_target!(|input: &[u8]| {
+    let mut at = 0;
+    let mut probes = Probes::default();
+    while let Decoded::Entry(entry, len) = decode(&input[at..]) {
+        let _ = Campaign::first(Some(&entry));
+        probes.take(&entry);
+        at += len;
+    }
+    probes.finish();
+    let window = Window {
+        from: Nanos(0),
+        until: probes.length,
+        fault_at: None,
+    };
+    // The bins of a long window are many; their number is bounded, their cost is not what is sought.
+    if probes.length < Nanos(60_000_000_000) {
+        let _ = Outage::of(&probes.sessions, &probes.probes, window).to_string();
+    }
+    // Random bytes seldom have a checksum that holds: the same with one.
+    if let Ok(len) = u16::try_from(input.len()) {
+        let mut framed = [&len.to_le_bytes()[..], input].concat();
+        framed.extend_from_slice(&crc32c(&framed).to_le_bytes());
+        if let Decoded::Entry(entry, whole) = decode(&framed) {
+            let mut again = Vec::new();
+            encode(&entry, &mut again);
+            assert_eq!(decode(&again), Decoded::Entry(entry, again.len()));
+            assert_eq!(whole, framed.len());
+        }
+    }
+});
