@@ -58,7 +58,7 @@ impl Consent {
 }
 
 /// Facts about a device that the user allows to be destroyed.
-pub(super) fn check(
+pub(crate) fn check(
     path: &Path,
     consent: &Consent,
     host: &LocalHost,

@@ -38,7 +38,7 @@ use plimsoll_lab::host::SystemClock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use device::Consent;
+pub(crate) use device::{Consent, check as check_device};
 pub(crate) use on_nodes::Loaders;
 pub(crate) use player::EnginePlayer;
 pub(crate) use proof::{prove, refuse_failed, unseen};

@@ -10,6 +10,7 @@ mod fit;
 mod import;
 mod inventory;
 mod layers;
+mod ledger;
 mod measure;
 mod mix;
 mod model_file;
@@ -58,6 +59,7 @@ enum Command {
     Run(run::Args),
     Compare(compare::Args),
     Layers(layers::Args),
+    Ledger(ledger::Args),
     Stack(stack::Args),
     Vm(vm::Args),
     Report(report::Args),
@@ -100,6 +102,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Layers(args) => layers::main(&args),
+        Command::Ledger(args) => ledger::main(&args),
         Command::Stack(args) => stack::main(&args),
         Command::Vm(args) => vm::main(&args),
         Command::Report(args) => report::main(&args),

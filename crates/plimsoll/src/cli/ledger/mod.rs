@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll ledger`: what storage acknowledged while it was hurt, and whether it is still there.
+
+mod outage;
+mod target;
+
+use self::target::{Target, places};
+use crate::campaign::Consent;
+use crate::failure::{Code, Failure, Outcome, failed};
+use clap::Subcommand;
+use plimsoll_core::data_check::DataCheckResult;
+use plimsoll_core::ledger::{Durability, LedgerAccount};
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_engine::Error;
+use plimsoll_engine::ledger::{CheckOptions, WriteOptions};
+use plimsoll_engine::sys::clock;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Between two lines where there is no terminal.
+const LINE_EVERY: Nanos = Nanos(10_000_000_000);
+/// The same on a terminal.
+const LINE_EVERY_LIVE: Nanos = Nanos(500_000_000);
+
+/// Keep a ledger of what storage acknowledges while it is hurt, and check what became of it.
+///
+/// `write` probes storage at a steady rate and enters each write, durably, before it is handed over,
+/// and each acknowledgement before it counts. `check` reads everything back and names every block that
+/// is not as promised. `outage` tells from the same ledger how long nothing was answered. `seek` looks
+/// for the stamps where only ciphertext may lie.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Write(WriteArgs),
+    Stamp(StampArgs),
+    Check(CheckArgs),
+    Outage(outage::Args),
+    Seek(SeekArgs),
+}
+
+/// Probe storage and write the ledger.
+///
+/// Half of the probes write, half read; what is read is held against the ledger at once. Failures of
+/// the storage do not end it: after 100 in a row a session opens its file or device again. The ledger
+/// belongs on storage that is not under test.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll ledger write /mnt/a --ledger /root/a.ledger --for 5m
+  plimsoll ledger write /dev/sdx --destroy --ledger a.ledger --sync fsync:32
+  plimsoll ledger check /mnt/a --ledger /root/a.ledger")]
+struct WriteArgs {
+    /// Directories, new files, block devices, or NFS exports (nfs://host/export).
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// The ledger, a new file.
+    #[arg(long, value_name = "FILE")]
+    ledger: PathBuf,
+    /// Sessions on each target, each with a file or a part of the device of its own.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    sessions: u32,
+    /// Probes per second of each session. Outages are told to within 2/RATE seconds.
+    #[arg(long, default_value_t = 200.0, value_name = "RATE")]
+    rate: f64,
+    /// Bytes that each session works on.
+    #[arg(long, default_value = "64MiB", value_parser = units::parse_size, value_name = "SIZE")]
+    size: u64,
+    /// Bytes of a probe.
+    #[arg(long, default_value = "4k", value_parser = units::parse_size, value_name = "SIZE")]
+    block: u64,
+    /// How long is probed.
+    #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Nanos,
+    /// When an acknowledged write must survive: at once (dsync), after the next fsync, of which there
+    /// is one every N writes (fsync:N), or not at all (none).
+    #[arg(long, default_value = "dsync", value_parser = Durability::parse, value_name = "WHEN")]
+    sync: Durability,
+    /// Files of an earlier ledger and block devices may be overwritten. A device that carries a file
+    /// system, a partition table or a RAID signature must be named again: --destroy=/dev/sdx.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "DEVICE")]
+    destroy: Vec<String>,
+    /// Print the account as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Write a line with the time once a second, and a ledger of those that were acknowledged.
+///
+/// The plainest witness of a fail-over: a file that a person can read, opened, written and synced anew
+/// for each line. `check` names the lines that were acknowledged and are missing, `outage` the longest
+/// wait.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll ledger stamp /mnt/a --ledger /root/a.ledger --for 5m
+  plimsoll ledger check /mnt/a --ledger /root/a.ledger")]
+struct StampArgs {
+    /// A directory; the file is plimsoll.stamps in it.
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+    /// The ledger, a new file.
+    #[arg(long, value_name = "FILE")]
+    ledger: PathBuf,
+    /// Time between lines.
+    #[arg(long, default_value = "1s", value_parser = units::parse_duration, value_name = "TIME")]
+    every: Nanos,
+    /// How long lines are written.
+    #[arg(long = "for", id = "length", default_value = "60s", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Nanos,
+    /// Print the account as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Read back what a ledger promises.
+///
+/// Run it again after the next fault or the return of a machine: what it read is remembered in the
+/// ledger, and an old version that comes back is found.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll ledger check /mnt/a --ledger a.ledger
+  plimsoll ledger check /mnt/a --ledger a.ledger --second /mnt/of-another-client
+
+Exit code 12 when anything is not as promised.")]
+struct CheckArgs {
+    /// The targets of the ledger, in its order.
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// The ledger; what is found is appended to it.
+    #[arg(long, value_name = "FILE")]
+    ledger: PathBuf,
+    /// The same targets by another way: another mount, path, client or copy. Once for each target.
+    #[arg(long = "second", value_name = "TARGET")]
+    second: Vec<String>,
+    /// Bytes that the storage promises to write at once: unacknowledged writes may be there in pieces
+    /// of this size.
+    #[arg(long, default_value = "512", value_parser = units::parse_size, value_name = "SIZE")]
+    atomic: u64,
+    /// Print the account as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Look for the stamps of a ledger on raw devices below encryption.
+///
+/// Exit code 12 when any is found.
+#[derive(Debug, clap::Args)]
+struct SeekArgs {
+    /// Raw devices or files.
+    #[arg(required = true, value_name = "RAW")]
+    raw: Vec<PathBuf>,
+    /// The ledger whose stamps must not be readable there.
+    #[arg(long, value_name = "FILE")]
+    ledger: PathBuf,
+    /// Print the account as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    match &args.command {
+        Command::Write(args) => write(args),
+        Command::Stamp(args) => stamp(args),
+        Command::Check(args) => check(args),
+        Command::Outage(args) => outage::main(args),
+        Command::Seek(args) => seek(args),
+    }
+}
+
+/// Mistakes of the user, and failures of the machine.
+fn failure(error: Error) -> Failure {
+    let code = match error {
+        Error::Ledger(_) | Error::Workload(_) => Code::Usage,
+        Error::Stopped(_) => Code::Interrupted,
+        _ => Code::Failed,
+    };
+    Failure::new(code, error)
+}
+
+fn write(args: &WriteArgs) -> Outcome {
+    let consent = Consent::of(&args.destroy);
+    let targets = args
+        .targets
+        .iter()
+        .map(|text| Target::to_write(text, &consent));
+    let targets = targets.collect::<Result<Vec<_>, _>>()?;
+    check_new(&args.ledger)?;
+    for target in &targets {
+        if target.holds(&args.ledger) {
+            super::say(&format!(
+                "warning: the ledger {} lies on the storage under test ({}): what takes that away \
+                 takes the ledger, too",
+                args.ledger.display(),
+                target.given
+            ));
+        }
+    }
+    let options = WriteOptions {
+        sessions: args.sessions,
+        ops_per_s: args.rate,
+        bytes: args.size,
+        block_bytes: saturating_u32(args.block),
+        length: args.length,
+        durability: args.sync,
+        destroy: consent.given,
+        seed: seed(),
+    };
+    let stop = super::stop_flag()?;
+    let mut live = Live::new();
+    let account = plimsoll_engine::ledger::write(
+        &places(&targets),
+        &args.ledger,
+        &options,
+        &stop,
+        &mut |account| live.tell(&account),
+    );
+    live.end();
+    written(&account.map_err(failure)?, &args.ledger, args.json)
+}
+
+/// Another campaign each time: stamps of an earlier one must not pass for those of this one.
+fn seed() -> Seed {
+    Seed(clock::wall_clock().0).derive("campaign", u64::from(std::process::id()))
+}
+
+fn check_new(ledger: &Path) -> Result<(), Failure> {
+    super::refuse_existing(ledger, false).map_err(|failure| {
+        failure.hint("each ledger is a new file: remove it, or give another name")
+    })
+}
+
+/// Tells what was written, and gives the exit code.
+fn written(account: &LedgerAccount, ledger: &Path, json: bool) -> Outcome {
+    if json {
+        super::print_json(&serde_json::json!({ "ledger": ledger, "account": account }));
+    } else {
+        super::print(&format!(
+            "{account}\nLedger: {} (entries took {} at most to become durable)",
+            ledger.display(),
+            account.ledger_sync_max
+        ));
+    }
+    if account.bad.total() > 0 {
+        return super::done(Code::BadData);
+    }
+    if account.interrupted {
+        return super::done(Code::Interrupted);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stamp(args: &StampArgs) -> Outcome {
+    check_new(&args.ledger)?;
+    let stop = super::stop_flag()?;
+    let mut live = Live::new();
+    let times = (args.every, args.length);
+    let tell = &mut |account: LedgerAccount| live.tell(&account);
+    let account =
+        plimsoll_engine::ledger::witness(&args.directory, &args.ledger, times, seed(), &stop, tell);
+    live.end();
+    written(&account.map_err(failure)?, &args.ledger, args.json)
+}
+
+/// A line of what has been done so far.
+struct Live {
+    is_terminal: bool,
+    told_at: Nanos,
+}
+
+impl Live {
+    fn new() -> Self {
+        Live {
+            is_terminal: std::io::stderr().is_terminal(),
+            told_at: clock::monotonic(),
+        }
+    }
+
+    fn tell(&mut self, account: &LedgerAccount) {
+        let now = clock::monotonic();
+        let every = if self.is_terminal {
+            LINE_EVERY_LIVE
+        } else {
+            LINE_EVERY
+        };
+        if now.since(self.told_at) < every {
+            return;
+        }
+        self.told_at = now;
+        let text = account.to_string();
+        if self.is_terminal {
+            super::say_over(&text);
+        } else {
+            super::say(&text);
+        }
+    }
+
+    fn end(&self) {
+        if self.is_terminal {
+            super::say_over("");
+        }
+    }
+}
+
+fn check(args: &CheckArgs) -> Outcome {
+    let atomic = saturating_u32(args.atomic);
+    if !(512..=1 << 20).contains(&atomic) || !atomic.is_power_of_two() {
+        return Err(Failure::usage(format!(
+            "check with --atomic {}: it is a power of two from 512 to 1M",
+            args.atomic
+        )));
+    }
+    let targets = |given: &[String]| -> Result<Vec<Target>, Failure> {
+        given.iter().map(|text| Target::to_read(text)).collect()
+    };
+    let (first, second) = (targets(&args.targets)?, targets(&args.second)?);
+    let stop = super::stop_flag()?;
+    let options = CheckOptions {
+        atomic_bytes: atomic,
+    };
+    let account = plimsoll_engine::ledger::check(
+        &places(&first),
+        &places(&second),
+        &args.ledger,
+        options,
+        &stop,
+    )
+    .map_err(failure)?;
+    if args.json {
+        super::print_json(&serde_json::json!({ "ledger": args.ledger, "account": account }));
+    } else {
+        super::print(&account.to_string());
+    }
+    verdict(&account.data, args.json)
+}
+
+/// Names the first bad blocks, and gives the exit code.
+fn verdict(data: &DataCheckResult, json: bool) -> Outcome {
+    if data.bad.total() > 0 {
+        if !json {
+            let first = data.first_words(DataCheckResult::FINDINGS_MAX);
+            super::print(&format!("first: {first}"));
+        }
+        return super::done(Code::BadData);
+    }
+    if data.interrupted {
+        return Err(Failure::new(
+            Code::Interrupted,
+            "read everything: it was stopped, or the target failed all the time",
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn seek(args: &SeekArgs) -> Outcome {
+    let stop = super::stop_flag()?;
+    let mut whole = DataCheckResult::default();
+    for raw in &args.raw {
+        let found = plimsoll_engine::ledger::seek(raw, &args.ledger, &stop);
+        whole.merge(found.map_err(failed(Code::Failed))?);
+    }
+    if args.json {
+        super::print_json(&serde_json::json!({ "ledger": args.ledger, "account": whole }));
+    } else {
+        let (sectors, found) = (whole.checked, whole.bad.plaintext);
+        super::print(&format!("{sectors} sectors read, {found} stamps found"));
+    }
+    verdict(&whole, args.json)
+}
+
+fn file_error(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("use target '{}': {error}", path.display()))
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll ledger outage`: how long nothing was answered, from the ledger alone.
+
+use super::failure;
+use crate::failure::{Failure, Outcome};
+use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::units::{self, Nanos};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Seconds from here on are times of day since 1970, and below it times since the first probe.
+const EPOCH_SECONDS_MIN: f64 = 1e9;
+
+/// Tell from a ledger how long storage did not answer.
+///
+/// All times count from when a probe was meant to start, so that a stall cannot hide behind probes
+/// that it held up.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll ledger outage a.ledger
+  plimsoll ledger outage a.ledger --fault-at 30s
+  plimsoll ledger outage a.ledger --fault-at 1795220316.816 --json")]
+pub(super) struct Args {
+    /// The ledger.
+    #[arg(value_name = "FILE")]
+    ledger: PathBuf,
+    /// When the fault was done: a time since the first probe (30s), or seconds since 1970. Without it,
+    /// the beginning of the longest stall is taken.
+    #[arg(long, value_name = "TIME")]
+    fault_at: Option<String>,
+    /// Print the outage as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let (campaign, probes) = plimsoll_engine::ledger::probes(&args.ledger).map_err(failure)?;
+    let first_at = campaign.began_at + probes.first_at;
+    let fault_at = args.fault_at.as_deref();
+    let fault_at = fault_at
+        .map(|text| fault_at_of(text, first_at))
+        .transpose()?;
+    if fault_at.is_some_and(|at| at >= probes.length) {
+        return Err(Failure::usage(format!(
+            "use --fault-at {}: the probes lasted only {}",
+            args.fault_at.as_deref().unwrap_or_default(),
+            probes.length
+        )));
+    }
+    let window = Window {
+        from: Nanos(0),
+        until: probes.length,
+        fault_at,
+    };
+    let outage = Outage::of(&probes.sessions, &probes.probes, window);
+    if args.json {
+        let value = serde_json::json!({
+            "ledger": args.ledger,
+            "first_probe_unix_ns": first_at.0,
+            "probed_for_ns": probes.length.0,
+            "outage": outage,
+        });
+        super::super::print_json(&value);
+    } else {
+        super::super::print(&outage.to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As a time since the first probe, which was meant to start at `first_at` since 1970.
+fn fault_at_of(text: &str, first_at: Nanos) -> Result<Nanos, Failure> {
+    let wrong =
+        |why: &dyn std::fmt::Display| Failure::usage(format!("use --fault-at '{text}': {why}"));
+    if text
+        .parse::<f64>()
+        .is_ok_and(|seconds| seconds >= EPOCH_SECONDS_MIN)
+    {
+        // Nanoseconds since 1970 are more digits than a floating point number has.
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let digits = format!("{whole}{part:0<9.9}");
+        let at = digits.parse().map(Nanos).map_err(|error| wrong(&error))?;
+        if at < first_at {
+            return Err(wrong(&"that was before the first probe"));
+        }
+        return Ok(at.since(first_at));
+    }
+    units::parse_duration(text.trim_start_matches('+')).map_err(|why| wrong(&why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_given_by_the_first_probe_or_by_the_time_of_day() {
+        let first_at = Nanos(1_795_220_300_000_000_000);
+        let read = |text| fault_at_of(text, first_at).ok();
+        assert_eq!(read("30s"), Some(Nanos(30_000_000_000)));
+        assert_eq!(read("+1.5"), Some(Nanos(1_500_000_000)));
+        assert_eq!(read("1795220316.816551361"), Some(Nanos(16_816_551_361)));
+        assert_eq!(read("1795220316.8165"), Some(Nanos(16_816_500_000)));
+        assert_eq!(read("1795220316"), Some(Nanos(16_000_000_000)));
+        assert_eq!(read("soon"), None);
+        assert_eq!(read("1795220299"), None);
+    }
+}

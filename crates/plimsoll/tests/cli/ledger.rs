@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ledgers from the outside: written, killed, checked, and held against a server that really loses
+//! what it had acknowledged.
+
+use crate::support::{Lab, pause, program, skipped, text};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A second of probes on 1 MiB for each of two sessions.
+const SMALL: [&str; 4] = ["--size", "1MiB", "--for", "1s"];
+
+fn write<'a>(target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let args = ["ledger", "write", target, "--ledger", "a.ledger"];
+    [&args[..], more].concat()
+}
+
+fn code_of(lab: &Lab, args: &[&str]) -> (Option<i32>, String) {
+    let output = lab.run(args);
+    let told = text(&output.stdout) + &text(&output.stderr);
+    (output.status.code(), told)
+}
+
+#[test]
+fn what_was_acknowledged_is_there_and_what_was_damaged_is_named() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    let account = lab.json(&write(&target, &[&SMALL[..], &["--json"]].concat()));
+    let account = &account["account"];
+    assert_eq!(account["errors"], 0, "{account}");
+    assert_eq!(account["bad"]["stale"], 0, "{account}");
+    // Half of 200 a second of each session are writes, however slow the machine is.
+    assert_eq!(account["writes"], 200, "{account}");
+    let check = ["ledger", "check", &target, "--ledger", "a.ledger"];
+    for _ in 0..2 {
+        let (code, told) = code_of(&lab, &check);
+        assert_eq!(code, Some(0), "{told}");
+        assert!(
+            told.contains("712 blocks written, 512 read back, 0 bad"),
+            "{told}"
+        );
+    }
+    let again = [&check[..], &["--second", &target]].concat();
+    assert_eq!(code_of(&lab, &again).0, Some(0));
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(Path::new(&target).join("plimsoll.ledger.1"))
+        .unwrap();
+    file.write_at(b"x", 5000).unwrap();
+    drop(file);
+    let (code, told) = code_of(&lab, &check);
+    assert_eq!(code, Some(12), "{told}");
+    assert!(told.contains("1 bad (1 wrong)"), "{told}");
+    assert!(
+        told.contains("wrong at byte 4608 of plimsoll.ledger.1"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_outage_is_told_from_the_ledger_alone_and_stamps_are_found_in_the_clear() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    assert_eq!(code_of(&lab, &write(&target, &SMALL)).0, Some(0));
+    let outage = lab.json(&["ledger", "outage", "a.ledger", "--json"]);
+    let sessions = outage["outage"]["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2, "{outage}");
+    assert!(
+        sessions.iter().all(|one| one["survived"] == true),
+        "{outage}"
+    );
+    assert_eq!(outage["outage"]["resolution"], 10_000_000, "{outage}");
+    let late = ["ledger", "outage", "a.ledger", "--fault-at", "1h"];
+    let (code, told) = code_of(&lab, &late);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("the probes lasted only"), "{told}");
+    let raw = Path::new(&target).join("plimsoll.ledger.0");
+    let (code, told) = code_of(
+        &lab,
+        &[
+            "ledger",
+            "seek",
+            raw.to_str().unwrap(),
+            "--ledger",
+            "a.ledger",
+        ],
+    );
+    assert_eq!(code, Some(12), "{told}");
+    // 256 blocks of 8 sectors.
+    assert!(
+        told.contains("2048 sectors read, 2048 stamps found"),
+        "{told}"
+    );
+    // What looks as if it were encrypted.
+    let noise: Vec<u8> = std::fs::read(&raw)
+        .unwrap()
+        .iter()
+        .map(|byte| byte ^ 0x5a)
+        .collect();
+    std::fs::write(lab.path("noise"), noise).unwrap();
+    let (code, told) = code_of(&lab, &["ledger", "seek", "noise", "--ledger", "a.ledger"]);
+    assert_eq!(code, Some(0), "{told}");
+}
+
+#[test]
+fn a_killed_writer_leaves_a_ledger_and_a_stopped_one_ends_it() {
+    for signal in ["-KILL", "-INT"] {
+        let lab = Lab::new();
+        let target = lab.directory("t");
+        let mut writer = lab.start(&write(&target, &["--size", "1MiB", "--for", "10m"]));
+        let path = lab.path("a.ledger");
+        let has = |bytes| std::fs::metadata(&path).is_ok_and(|found| found.len() > bytes);
+        for _ in 0..3000 {
+            if has(20_000) {
+                break;
+            }
+            pause(20);
+        }
+        assert!(has(20_000), "the ledger grows");
+        let check = ["ledger", "check", &target, "--ledger", "a.ledger"];
+        let (code, told) = code_of(&lab, &check);
+        assert_eq!(code, Some(1), "a ledger that is being written: {told}");
+        assert!(told.contains("is it still being written"), "{told}");
+        program("kill", &[signal, &writer.id().to_string()]).unwrap();
+        let ended = writer.wait().unwrap();
+        let expect = if signal == "-INT" { Some(130) } else { None };
+        assert_eq!(ended.code(), expect);
+        let (code, told) = code_of(&lab, &check);
+        assert_eq!(code, Some(0), "{told}");
+        assert!(told.contains("0 bad"), "{told}");
+        assert_eq!(code_of(&lab, &["ledger", "outage", "a.ledger"]).0, Some(0));
+    }
+}
+
+#[test]
+fn lines_of_a_witness_that_are_gone_are_named() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    let args = ["ledger", "stamp", &target, "--ledger", "a.ledger"];
+    let (code, told) = code_of(
+        &lab,
+        &[&args[..], &["--every", "50ms", "--for", "1s"]].concat(),
+    );
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("20 writes acknowledged"), "{told}");
+    let file = Path::new(&target).join("plimsoll.stamps");
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 20);
+    let check = ["ledger", "check", &target, "--ledger", "a.ledger"];
+    assert_eq!(code_of(&lab, &check).0, Some(0));
+    let cut = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    cut.set_len(18 * 64).unwrap();
+    let (code, told) = code_of(&lab, &check);
+    assert_eq!(code, Some(12), "{told}");
+    assert!(told.contains("2 bad (2 lost)"), "{told}");
+    assert!(told.contains("plimsoll.stamps (line 19)"), "{told}");
+    let (code, told) = code_of(&lab, &["ledger", "outage", "a.ledger"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        told.contains("writes stalled") && !told.contains("reads"),
+        "{told}"
+    );
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_written() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    std::fs::write(lab.path("there"), "mine").unwrap();
+    std::fs::write(lab.path("notes.txt"), "mine").unwrap();
+    let long = |more: &[&'static str]| -> Vec<String> {
+        let all = write(&target, more);
+        all.into_iter().map(str::to_owned).collect()
+    };
+    for (args, expect) in [
+        (long(&["--sync", "sometimes"]), "dsync, fsync:N or none"),
+        (long(&["--rate", "0"]), "0.1 to 100000 probes a second"),
+        (long(&["--block", "700"]), "whole sectors of 512 bytes"),
+        (long(&["--size", "8k"]), "at least 16 whole blocks"),
+    ] {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (code, told) = code_of(&lab, &args);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(expect), "{told}");
+    }
+    for (args, expect) in [
+        (vec!["ledger", "write", "there", "--ledger", "b"], "exists"),
+        (
+            vec!["ledger", "write", &target, "--ledger", "there"],
+            "it exists",
+        ),
+        (
+            vec!["ledger", "write", "null", "--ledger", "/no/b"],
+            "'/no/b'",
+        ),
+        (
+            vec!["ledger", "check", &target, "--ledger", "there"],
+            "no ledger of plimsoll",
+        ),
+        (
+            vec!["ledger", "check", "away", "--ledger", "there"],
+            "'away'",
+        ),
+    ] {
+        let (code, told) = code_of(&lab, &args);
+        assert!(matches!(code, Some(1 | 2)), "{args:?}: {told}");
+        assert!(told.contains(expect), "{args:?}: {told}");
+    }
+    assert_eq!(std::fs::read(lab.path("there")).unwrap(), b"mine");
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+    assert!(!lab.path("a.ledger").exists() && !lab.path("b").exists());
+}
+
+/// A disk over NBD as a loop device, and its server.
+struct Served {
+    server: Child,
+    client: Child,
+    device: String,
+    mount: String,
+}
+
+impl Served {
+    /// nbdkit serves the image, with these filters and their settings.
+    fn new(lab: &Lab, image: &str, filters: &[&str], settings: &[&str]) -> Option<Self> {
+        let socket = lab.path("s").display().to_string();
+        let mount = lab.directory("m");
+        let file = format!("file={image}");
+        let served = ["-f", "-U", &socket];
+        let args = [&served[..], filters, &["file", &file], settings].concat();
+        let mut server = start("nbdkit", &args);
+        until(|| Path::new(&socket).exists());
+        let mut client = start("nbdfuse", &[&mount, "--unix", &socket]);
+        let disk = format!("{mount}/nbd");
+        until(|| Path::new(&disk).exists());
+        let Some(device) = program("losetup", &["--find", "--show", &disk]) else {
+            for child in [&mut client, &mut server] {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            program("umount", &[&mount]);
+            return None;
+        };
+        Some(Served {
+            server,
+            client,
+            device: device.trim().to_owned(),
+            mount,
+        })
+    }
+}
+
+impl Drop for Served {
+    /// The server dies without a word; what leads to it is taken away.
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        program("losetup", &["--detach", &self.device]);
+        program("umount", &[&self.mount]);
+        let _ = self.client.kill();
+        let _ = self.client.wait();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test is somebody else who serves a disk"
+)]
+fn start(name: &str, args: &[&str]) -> Child {
+    let mut command = Command::new(name);
+    command.args(args).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("the program starts")
+}
+
+fn until(mut works: impl FnMut() -> bool) {
+    for _ in 0..500 {
+        if works() {
+            return;
+        }
+        pause(20);
+    }
+}
+
+#[test]
+fn a_server_that_acknowledges_early_and_dies_is_found_out_and_an_honest_one_is_not() {
+    let what = "a ledger over a server that dies";
+    for name in ["nbdkit", "nbdfuse", "losetup", "umount"] {
+        if program(name, &["--version"]).is_none() {
+            return skipped(what, &format!("{name} is missing"));
+        }
+    }
+    for (filters, settings, expect) in [
+        (&[][..], &[][..], Some(0)),
+        (&["--filter=cache"], &["cache=unsafe"], Some(12)),
+    ] {
+        let lab = Lab::new();
+        let image = lab.path("image");
+        let file = std::fs::File::create(&image).unwrap();
+        file.set_len(4 << 20).unwrap();
+        let image = image.display().to_string();
+        let Some(served) = Served::new(&lab, &image, filters, settings) else {
+            return skipped(what, "no loop device can be made here");
+        };
+        let args = write(&served.device, &[&SMALL[..], &["--destroy"]].concat());
+        let (code, told) = code_of(&lab, &args);
+        assert_eq!(code, Some(0), "while it lives all is well: {told}");
+        drop(served);
+        let check = ["ledger", "check", &image, "--ledger", "a.ledger"];
+        let (code, told) = code_of(&lab, &check);
+        assert_eq!(code, expect, "{settings:?}: {told}");
+        assert_eq!(told.contains("512 lost"), expect == Some(12), "{told}");
+    }
+}
