@@ -9,6 +9,7 @@ pub mod comparison;
 pub mod crc32c;
 pub mod data_check;
 pub mod event;
+pub mod failover;
 pub mod fault;
 pub mod format;
 pub mod histogram;

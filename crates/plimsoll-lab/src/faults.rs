@@ -93,6 +93,13 @@ pub fn carry_out(
     actions.try_for_each(|(node, action)| hosts.on(node)?.carry_out(id, action))
 }
 
+/// Whether the recipe knows what goes on without this server.
+#[must_use]
+pub fn is_survivable(server: &str, made: &Made) -> bool {
+    let is_it = |proof: &Proof| matches!(proof, Proof::Survives { node, .. } if node == server);
+    made.proofs.iter().any(is_it)
+}
+
 /// What the recipe knows of losing this server and getting it back.
 fn restoring<'a>(server: &Server, made: &'a Made) -> Result<[&'a [(String, Action)]; 2], Unmet> {
     let mut known = made.proofs.iter();

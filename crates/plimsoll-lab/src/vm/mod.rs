@@ -232,15 +232,40 @@ fn available_bytes(meminfo: &str) -> Option<u64> {
     Some(kib << 10)
 }
 
+/// How machines are reached and switched from this one: the words before and after the verb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commands {
+    /// The program and what says that machines are meant.
+    pub program: Vec<String>,
+    /// What names the state directory.
+    pub options: Vec<String>,
+}
+
+impl Commands {
+    fn of(&self, verb: &str, name: &str) -> Vec<String> {
+        let ends = [verb.to_owned()].into_iter().chain(self.options.clone());
+        let words = self.program.iter().cloned().chain(ends);
+        words.chain([name.to_owned()]).collect()
+    }
+
+    fn shell_of(&self, name: &str) -> Vec<String> {
+        self.of("shell", name)
+    }
+
+    fn power_of(&self, name: &str) -> Vec<String> {
+        self.of("power", name)
+    }
+}
+
 /// Brings machines up. They stay when this process ends. `watch` is told of each step before it is
-/// begun; `shell` is the command that, a machine's name appended, gives a shell on it.
+/// begun; `commands` are how the machines are reached and switched.
 ///
 /// # Errors
 /// When they are up, something is missing, or a step fails: then what was begun is undone.
 pub fn up(
     wanted: &Wanted,
     (image, acceleration): (&Image, Acceleration),
-    shell: &[String],
+    commands: &Commands,
     (state, hosts): (&StateDir, &mut dyn Hosts),
     watch: &mut dyn FnMut(&Step),
 ) -> Result<Lab, VmError> {
@@ -248,7 +273,7 @@ pub fn up(
     let dir = text_of(&dir_of(state));
     plan::check_dir(&dir)?;
     let network = crate::stacks::site::free_network(&id)?;
-    let planned = plan::Planned::new(wanted, (&id, &dir, network), shell);
+    let planned = plan::Planned::new(wanted, (&id, &dir, network), commands);
     let header = Header {
         kind: Kind::Machines,
         nodes: planned.nodes.clone(),

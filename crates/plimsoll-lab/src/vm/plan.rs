@@ -4,7 +4,7 @@
 use plimsoll_core::plan::{Action, Cmd, Node, Plan, Reach, Ready, Step};
 
 use super::machine::{Acceleration, Common, Machine, file_in};
-use super::{SWITCH, VmError, switch};
+use super::{Commands, SWITCH, VmError, switch};
 use crate::host::watchdog;
 use crate::stacks::site::bridge_name;
 
@@ -132,16 +132,17 @@ impl<'a> Planned<'a> {
     pub(super) fn new(
         wanted: &'a Wanted,
         (id, dir, network): (&'a str, &'a str, u8),
-        shell: &[String],
+        commands: &Commands,
     ) -> Self {
         let numbers = |count: u16, first: u8| (first..).take(count.into());
         let node = |name: String, number: u8| Node {
-            reach: Reach::Agent(shell.iter().cloned().chain([name.clone()]).collect()),
+            reach: Reach::Agent(commands.shell_of(&name)),
             address: format!("10.92.{network}.{number}"),
             dir: DATA_DIR.into(),
             free_bytes: 0,
             direct_align_bytes: 0,
             first_port: 0,
+            power: commands.power_of(&name),
             name,
         };
         let servers = numbers(wanted.nodes, 1).map(|n| node(format!("n{n}"), n));

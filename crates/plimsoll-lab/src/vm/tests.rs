@@ -16,8 +16,11 @@ fn wanted() -> Wanted {
 }
 
 fn planned(wanted: &Wanted) -> plan::Planned<'_> {
-    let shell = ["/bin/plimsoll", "vm", "shell"].map(String::from);
-    plan::Planned::new(wanted, ("vm-1", "/state/machines", 7), &shell)
+    let commands = Commands {
+        program: ["/bin/plimsoll", "vm"].map(String::from).into(),
+        options: Vec::new(),
+    };
+    plan::Planned::new(wanted, ("vm-1", "/state/machines", 7), &commands)
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod arms;
 mod attach;
 mod corners;
 mod device;
+mod failover;
 mod names;
 mod on_nodes;
 mod player;
@@ -39,6 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use device::{Consent, check as check_device};
+pub(crate) use failover::{Load, Wanted, failover};
 pub(crate) use on_nodes::Loaders;
 pub(crate) use player::EnginePlayer;
 pub(crate) use proof::{prove, refuse_failed, unseen};

@@ -6,6 +6,7 @@ mod compare;
 mod doctor;
 mod export;
 mod facts;
+mod failover;
 mod fit;
 mod import;
 mod inventory;
@@ -61,6 +62,7 @@ enum Command {
     Layers(layers::Args),
     Ledger(ledger::Args),
     Stack(stack::Args),
+    Failover(failover::Args),
     Vm(vm::Args),
     Report(report::Args),
     Repro(repro::Args),
@@ -104,6 +106,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Layers(args) => layers::main(&args),
         Command::Ledger(args) => ledger::main(&args),
         Command::Stack(args) => stack::main(&args),
+        Command::Failover(args) => failover::main(&args),
         Command::Vm(args) => vm::main(&args),
         Command::Report(args) => report::main(&args),
         Command::Repro(args) => repro::main(&args),

@@ -241,7 +241,7 @@ fn undo(choices: &[Choice], state: &StateDir, hosts: &mut dyn Hosts) -> Outcome 
 }
 
 /// The stacks of these names, before anything is done with any.
-fn choices(names: &[String]) -> Result<Vec<Choice>, Failure> {
+pub(super) fn choices(names: &[String]) -> Result<Vec<Choice>, Failure> {
     let one = |name: &String| Choice::parse(name).map_err(Failure::usage);
     names.iter().map(one).collect()
 }

@@ -31,17 +31,22 @@ pub(super) fn written(address_here: &str, nodes: &[Node]) -> String {
         let Reach::Agent(words) = &node.reach else {
             continue;
         };
-        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let _ = write!(
             text,
-            "\n[[node]]\nname = {}\ncommand = [{}]\naddress = {}\ndir = {}\n",
+            "\n[[node]]\nname = {}\ncommand = [{}]\npower = [{}]\naddress = {}\ndir = {}\n",
             quoted(&node.name),
-            words.join(", "),
+            list(words),
+            list(&node.power),
             quoted(&node.address),
             quoted(&node.dir)
         );
     }
     text
+}
+
+fn list(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(", ")
 }
 
 /// A string as the file has it.
@@ -64,6 +69,7 @@ mod tests {
             free_bytes: 0,
             direct_align_bytes: 0,
             first_port: 0,
+            power: words.to_vec(),
         };
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("lab.toml");
@@ -73,6 +79,7 @@ mod tests {
         assert_eq!(read.address.as_deref(), Some("10.92.7.254"));
         let machine = &read.machines[0];
         assert_eq!((&*machine.name, &machine.reach[..]), ("n1", &words[..]));
+        assert_eq!(machine.power, words);
         assert_eq!(
             (&*machine.address, &*machine.dir),
             ("10.92.7.1", "/data/plimsoll")

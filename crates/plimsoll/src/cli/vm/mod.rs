@@ -48,6 +48,9 @@ enum Verb {
     Off(Name),
     /// Switch a machine on that is off, with the disks it had.
     On(Name),
+    /// Both, as the `power` of an inventory is asked.
+    #[command(hide = true)]
+    Power(Power),
     /// Let a machine stand still.
     Pause(Name),
     /// Let a machine go on that stood still.
@@ -77,6 +80,24 @@ struct Name {
     /// The machine: n1, c1.
     #[arg(value_name = "NAME")]
     name: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Power {
+    /// The state directory that names the machines.
+    #[arg(long, value_name = "DIR")]
+    state: PathBuf,
+    #[command(flatten)]
+    machine: Name,
+    /// Whether it has power.
+    #[arg(value_name = "on|off")]
+    word: PowerWord,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum PowerWord {
+    On,
+    Off,
 }
 
 #[derive(Debug, clap::Args)]
@@ -123,23 +144,15 @@ struct ImageArgs {
 
 pub(super) fn main(args: &Args) -> Outcome {
     let state = super::state_dir()?;
-    let hosts = &mut super::nodes();
     match &args.verb {
         Verb::Up(args) => up::main(args, &state),
         Verb::Status(args) => show(args, &state),
         Verb::Down(args) => lower(args, &state),
         Verb::Image(args) => make_image(args, &state),
         Verb::Shell(args) => shell::main(args, &state),
-        Verb::Off(name) => {
-            let off = |lab: &Lab| lab.off(&name.name, plimsoll_lab::host::Hosts::here(hosts));
-            on_lab(&state, "cut the power of the machine", off)
-        }
-        Verb::On(name) => {
-            let _stop = super::stop_flag()?;
-            on_lab(&state, "switch the machine on", |lab| {
-                lab.on(&name.name, hosts)
-            })
-        }
+        Verb::Off(name) => power(&state, &name.name, PowerWord::Off),
+        Verb::On(name) => power(&state, &name.name, PowerWord::On),
+        Verb::Power(args) => power(&StateDir::new(&args.state), &args.machine.name, args.word),
         Verb::Pause(name) => on_lab(&state, "pause the machine", |lab| lab.pause(&name.name)),
         Verb::Resume(name) => on_lab(&state, "resume the machine", |lab| lab.resume(&name.name)),
         Verb::Link(link) => {
@@ -154,6 +167,20 @@ pub(super) fn main(args: &Args) -> Outcome {
             let served = switch.serve(&clock);
             served.map_err(doing(Code::Failed, "be the machines' power switch"))?;
             Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn power(state: &StateDir, name: &str, word: PowerWord) -> Outcome {
+    let hosts = &mut super::nodes();
+    match word {
+        PowerWord::Off => {
+            let off = |lab: &Lab| lab.off(name, plimsoll_lab::host::Hosts::here(hosts));
+            on_lab(state, "cut the power of the machine", off)
+        }
+        PowerWord::On => {
+            let _stop = super::stop_flag()?;
+            on_lab(state, "switch the machine on", |lab| lab.on(name, hosts))
         }
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_core::units;
 use plimsoll_lab::host::{Clock, Hosts, SystemClock};
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::vm::image::Image;
-use plimsoll_lab::vm::{self, Acceleration, Wanted};
+use plimsoll_lab::vm::{self, Acceleration, Commands, Wanted};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,7 +63,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     let mut hosts = super::super::nodes();
     let wanted = args.wanted();
     vm::check(&wanted, state, hosts.here()).map_err(failed())?;
-    let shell = shell_command(state)?;
+    let commands = commands(state)?;
     // A step under way is finished, so that nothing is left half made.
     let stop = super::super::stop_flag()?;
     let image = image(state, &mut hosts)?;
@@ -76,7 +76,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
         }
     };
     let made = (&image, accelerated);
-    let lab = vm::up(&wanted, made, &shell, (state, &mut hosts), &mut told).map_err(failed())?;
+    let lab = vm::up(&wanted, made, &commands, (state, &mut hosts), &mut told).map_err(failed())?;
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
         drop(lab);
         let razed = vm::down(state, &mut hosts).map_err(failed())?;
@@ -145,18 +145,14 @@ fn progress(clock: &SystemClock, what: &str) {
     super::super::say(&format!("{:6.1} s  {what}", clock.now().as_secs_f64()));
 }
 
-/// The command that gives a shell on a machine: this program, with this state directory.
-fn shell_command(state: &StateDir) -> Result<Vec<String>, Failure> {
+/// How machines are reached and switched: by this program, with this state directory.
+fn commands(state: &StateDir) -> Result<Commands, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(Code::Failed, format!("find this program: {error}")))?;
     let state = std::path::absolute(state.path())
         .map_err(|error| Failure::new(Code::Failed, format!("find the state: {error}")))?;
-    let words = [
-        program.display().to_string(),
-        "vm".into(),
-        "shell".into(),
-        "--state".into(),
-        state.display().to_string(),
-    ];
-    Ok(words.into())
+    Ok(Commands {
+        program: vec![program.display().to_string(), "vm".into()],
+        options: vec!["--state".into(), state.display().to_string()],
+    })
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What came of faults done to a storage system while it was used.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::ledger::LedgerCheck;
+use crate::outage::Outage;
+use crate::units::Nanos;
+
+/// One fault, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Strike {
+    /// What was done.
+    pub fault: Fault,
+    /// To which server.
+    pub victim: String,
+    /// From the order until it was done: so exactly is the beginning of the outage known.
+    pub done_within: Nanos,
+    /// From then until it was ended, or what it took was brought back.
+    pub lasted: Nanos,
+    /// How long the commands took that did that. What goes on behind them may take longer.
+    pub healed_in: Nanos,
+    /// Whether the sessions went on meanwhile; not where bringing back takes the mount away.
+    pub healed_under_load: bool,
+    /// What the sessions felt.
+    pub outage: Outage,
+    /// What everything that was written was found to be afterwards.
+    pub check: LedgerCheck,
+}
+
+/// All faults of one storage system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failover {
+    /// The storage system.
+    pub name: String,
+    /// What it is made of.
+    pub description: String,
+    /// How many sessions used it.
+    pub sessions: u32,
+    /// Reads and as many writes of each session, per second.
+    pub rate: f64,
+    /// Bytes of each.
+    pub block_bytes: u32,
+    /// Where the moments of the faults come from.
+    pub seed: u64,
+    /// The faults, in the order in which they were done.
+    pub strikes: Vec<Strike>,
+}
+
+impl Failover {
+    /// Whether every block was there in every check.
+    #[must_use]
+    pub fn kept_its_data(&self) -> bool {
+        self.strikes.iter().all(|strike| strike.check.passed())
+    }
+}

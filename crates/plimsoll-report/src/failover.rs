@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What faults did to those who used a storage system, and what that says of the next one.
+
+use plimsoll_core::failover::{Failover, Strike};
+use plimsoll_core::fault::Fault;
+use plimsoll_core::op::Kind;
+use plimsoll_core::outage::{BrownOut, Stall};
+use plimsoll_core::units::{self, Nanos};
+use plimsoll_stats::events::{bound_of_none, covered_by_longest, median};
+
+use crate::model::{
+    Cell, Chart, DotPanel, Dots, Ink, Item, Quantity, Report, Section, Sentence, Table, Tone,
+};
+use crate::words::{count, dash, percent_whole};
+
+/// Confidence of what is said of faults that were not tried.
+const CONFIDENCE: f64 = 0.95;
+
+/// What is said of the faults of one storage system.
+#[must_use]
+pub fn failover(done: &Failover) -> Report {
+    let kinds = kinds(done);
+    let mut headline: Vec<Sentence> = kinds
+        .iter()
+        .map(|fault| outage(*fault, &of(done, *fault)))
+        .collect();
+    headline.extend(
+        kinds
+            .iter()
+            .map(|fault| sessions(*fault, &of(done, *fault))),
+    );
+    headline.push(data(done));
+    let mut all = Section::new("Every fault", "each as the sessions felt it");
+    all.is_answer = true;
+    all.items = vec![Item::Table(table(done)), Item::Chart(dots(done, &kinds))];
+    Report {
+        title: format!("Faults of {}", done.name),
+        subtitle: format!(
+            "{} · {} with {} reads and as many writes of {} per second each · seed {}",
+            done.description,
+            count(done.sessions as usize, "session"),
+            units::rate(done.rate),
+            units::size(f64::from(done.block_bytes)),
+            done.seed
+        ),
+        headline,
+        sections: vec![all, method()],
+        data: serde_json::to_string(done).unwrap_or_default(),
+    }
+}
+
+fn kinds(done: &Failover) -> Vec<Fault> {
+    let mut kinds: Vec<Fault> = Vec::new();
+    for strike in &done.strikes {
+        if !kinds.contains(&strike.fault) {
+            kinds.push(strike.fault);
+        }
+    }
+    kinds
+}
+
+fn of(done: &Failover, fault: Fault) -> Vec<&Strike> {
+    let all = done.strikes.iter();
+    all.filter(|strike| strike.fault == fault).collect()
+}
+
+fn stall(strike: &Strike, kind: Kind) -> Option<Stall> {
+    strike.outage.worst(kind)
+}
+
+/// Nanoseconds; a stall without an end counts as long as it was seen.
+fn lengths(strikes: &[&Strike], kind: Kind) -> Vec<f64> {
+    let stalls = strikes.iter().filter_map(|strike| stall(strike, kind));
+    stalls.map(|stall| stall.length.0 as f64).collect()
+}
+
+fn shown(length: f64) -> String {
+    Quantity::Duration.show(length)
+}
+
+fn outage(fault: Fault, strikes: &[&Strike]) -> Sentence {
+    let longest = |kind| {
+        let lengths = lengths(strikes, kind);
+        let most = lengths.iter().copied().fold(0.0, f64::max);
+        median(lengths.iter().copied()).map(|middle| (middle, most))
+    };
+    let ends = [("writes", Kind::Write), ("reads", Kind::Read)];
+    let told: Vec<String> = ends
+        .into_iter()
+        .filter_map(|(name, kind)| {
+            let (middle, most) = longest(kind)?;
+            Some(format!(
+                "{name} stood still for {} (at most {})",
+                shown(middle),
+                shown(most)
+            ))
+        })
+        .collect();
+    let open = strikes.iter().filter(|strike| has_open(strike)).count();
+    let unended = match open {
+        0 => String::new(),
+        open => format!("; in {open} of them until the end, so it was longer"),
+    };
+    let covered = covered_by_longest(strikes.len(), CONFIDENCE);
+    Sentence {
+        mark: fault.name().into(),
+        tone: if open > 0 { Tone::Bad } else { Tone::Plain },
+        text: format!("{}{unended}", told.join(", ")),
+        detail: format!(
+            "medians of {}; the longest is longer than {} of all such outages (95 % confidence)",
+            count(strikes.len(), "fault"),
+            percent_whole(covered)
+        ),
+    }
+}
+
+fn has_open(strike: &Strike) -> bool {
+    let stalls = [Kind::Write, Kind::Read].map(|kind| stall(strike, kind));
+    stalls.into_iter().flatten().any(|stall| stall.is_open)
+}
+
+fn sessions(fault: Fault, strikes: &[&Strike]) -> Sentence {
+    let all = strikes.iter().flat_map(|strike| &strike.outage.sessions);
+    let (total, alive) = all.fold((0_usize, 0_usize), |(total, alive), session| {
+        (total + 1, alive + usize::from(session.survived))
+    });
+    let errors: u64 = strikes.iter().map(|strike| strike.outage.errors()).sum();
+    let cut = strikes.iter().filter(|s| !s.healed_under_load).count();
+    let detail = match cut {
+        0 => "also while what the fault took was brought back".into(),
+        cut => format!(
+            "in {cut} of {} they were ended before what the fault took was brought back, since that \
+             takes the mount away",
+            count(strikes.len(), "fault")
+        ),
+    };
+    Sentence {
+        mark: format!("{fault}: sessions"),
+        tone: if alive == total && errors == 0 {
+            Tone::Good
+        } else {
+            Tone::Bad
+        },
+        text: format!("{alive} of {total} survived, {errors} operations failed"),
+        detail,
+    }
+}
+
+fn data(done: &Failover) -> Sentence {
+    let faults = done.strikes.len();
+    let bad = done.strikes.iter().filter(|s| !s.check.passed()).count();
+    if bad > 0 {
+        return Sentence {
+            mark: "data".into(),
+            tone: Tone::Bad,
+            text: format!("not all that was acknowledged is there: after {bad} of {faults} faults"),
+            detail: "every bad block is counted by kind below".into(),
+        };
+    }
+    let written: u64 = done.strikes.iter().map(|s| s.check.data.written).sum();
+    Sentence {
+        mark: "data".into(),
+        tone: Tone::Good,
+        text: format!(
+            "no acknowledged write was lost in {}",
+            count(faults, "fault")
+        ),
+        detail: format!(
+            "{written} blocks were written, and all that must be there was read back; what was not seen in {} happens in at most \
+             {} of such faults (95 % confidence)",
+            count(faults, "fault"),
+            percent_whole(bound_of_none(faults, CONFIDENCE))
+        ),
+    }
+}
+
+fn table(done: &Failover) -> Table {
+    let mut table = Table::new(
+        "Faults in the order in which they were done",
+        &[
+            "#no.",
+            "fault",
+            "victim",
+            "#writes stood still",
+            "#reads stood still",
+            "#errors",
+            "#sessions that survived",
+            "~#unavailable",
+            "~#rate low for",
+            "~#p99 after",
+            "data",
+        ],
+    );
+    for (number, strike) in (1..).zip(&done.strikes) {
+        table.rows.push(row(number, strike));
+    }
+    table.notes = vec![
+        "Stood still: the longest time between two successes of one session, less the time between \
+         its operations; > where it did not end while it was looked at."
+            .into(),
+        "Low rate: from the fault until nine tenths of the rate before it were there for 10 s. p99: \
+         of the response times, from the intended start, in the minute after the fault."
+            .into(),
+    ];
+    table
+}
+
+fn row(number: u32, strike: &Strike) -> Vec<Cell> {
+    let outage = &strike.outage;
+    let still = |kind| {
+        stall(strike, kind).map_or_else(dash, |stall| {
+            let more = if stall.is_open { "> " } else { "" };
+            Cell::new(format!("{more}{}", units::duration(stall.length)))
+        })
+    };
+    let time = |time: Option<Nanos>| time.map_or_else(dash, |t| Cell::new(units::duration(t)));
+    let low = match outage.brown_out {
+        BrownOut::Lasted(length) => Cell::new(units::duration(length)),
+        BrownOut::NotOver(length) => Cell::new(format!("> {}", units::duration(length))),
+        BrownOut::Unknown => dash(),
+    };
+    let alive = outage.sessions.iter().filter(|s| s.survived).count();
+    let good = |is_good| if is_good { Tone::Plain } else { Tone::Bad };
+    let check = &strike.check;
+    vec![
+        Cell::new(number.to_string()),
+        Cell::new(strike.fault.name()),
+        Cell::new(&*strike.victim),
+        still(Kind::Write),
+        still(Kind::Read),
+        Cell::new(outage.errors().to_string()).tone(good(outage.errors() == 0)),
+        Cell::new(format!("{alive} of {}", outage.sessions.len())).tone(good(outage.survived())),
+        time(outage.unavailable),
+        low,
+        time(outage.backlog_p99),
+        Cell::new(check.data.bad.to_string()).tone(good(check.passed())),
+    ]
+}
+
+fn dots(done: &Failover, kinds: &[Fault]) -> Chart {
+    let ink = |(colour, fault): (usize, &Fault)| Ink {
+        name: fault.name().into(),
+        colour,
+        control: false,
+    };
+    let panel = |(title, kind): (&str, Kind)| DotPanel {
+        title: title.into(),
+        quantity: Quantity::Duration,
+        values: kinds
+            .iter()
+            .map(|fault| (0..).zip(lengths(&of(done, *fault), kind)).collect())
+            .collect(),
+    };
+    Chart::Dots(Dots {
+        title: "One dot for each fault".into(),
+        arms: kinds.iter().enumerate().map(ink).collect(),
+        panels: [
+            ("writes stood still", Kind::Write),
+            ("reads stood still", Kind::Read),
+        ]
+        .map(panel)
+        .into(),
+    })
+}
+
+fn method() -> Section {
+    let mut method = Section::new("How it was measured", "");
+    method.page_only = true;
+    method.items = vec![
+        Item::Text(
+            "Sessions write and read at times fixed beforehand, whatever the storage does; a stall \
+             cannot hide behind a client that waits. Each write is stamped in every sector and noted \
+             in a ledger on this machine before it is handed over and again before its \
+             acknowledgement counts. Afterwards everything is read back and held against the ledger."
+                .into(),
+        ),
+        Item::Text(
+            "The unit is the fault: the writes of one fault share its fate, so bounds come from the \
+             number of faults alone."
+                .into(),
+        ),
+    ];
+    method
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is said of faults, good ones and bad ones.
+
+use plimsoll_core::data_check::Fault as Damage;
+use plimsoll_core::ledger::LedgerCheck;
+use plimsoll_core::outage::{Outage, Probe, Session, Window};
+
+use super::*;
+use crate::model::Report;
+
+const MS: u64 = 1_000_000;
+
+/// A session that writes and reads every 10 ms for 20 s and stands still at second 5 for so long.
+fn outage(stalled_ms: u64) -> Outage {
+    let sessions = [Session {
+        name: "session 0".into(),
+        write_period: Some(Nanos(10 * MS)),
+        read_period: Some(Nanos(10 * MS)),
+        reopened: 0,
+    }];
+    let mut probes = Vec::new();
+    for number in 0..2_000 {
+        let meant = number * 10 * MS;
+        let stall = 5_000 * MS..(5_000 + stalled_ms) * MS;
+        let ended = if stall.contains(&meant) {
+            stall.end
+        } else {
+            meant
+        };
+        for kind in [Kind::Read, Kind::Write] {
+            probes.push(Probe {
+                session: 0,
+                kind,
+                intended_at: Nanos(meant),
+                ended: Some((Nanos(ended + MS), Ok(()))),
+            });
+        }
+    }
+    let window = Window {
+        from: Nanos(0),
+        until: Nanos(20_000 * MS),
+        fault_at: Some(Nanos(5_000 * MS)),
+    };
+    Outage::of(&sessions, &probes, window)
+}
+
+fn strike(stalled_ms: u64, lost: u64) -> Strike {
+    let mut check = LedgerCheck::default();
+    check.data.written = 2_000;
+    check.data.checked = 2_000;
+    (0..lost).for_each(|_| check.data.bad.count(Damage::Lost));
+    Strike {
+        fault: Fault::Kill,
+        victim: "n1".into(),
+        done_within: Nanos(2 * MS),
+        lasted: Nanos(10_000 * MS),
+        healed_in: Nanos(300 * MS),
+        healed_under_load: true,
+        outage: outage(stalled_ms),
+        check,
+    }
+}
+
+fn told(strikes: Vec<Strike>) -> Report {
+    failover(&Failover {
+        name: "raid1".into(),
+        description: "two disks".into(),
+        sessions: 1,
+        rate: 100.0,
+        block_bytes: 4096,
+        seed: 7,
+        strikes,
+    })
+}
+
+fn headline(report: &Report) -> String {
+    let lines = report.headline.iter();
+    let lines = lines.map(|s| format!("{}: {} ({})", s.mark, s.text, s.detail));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn stalls_are_told_with_what_their_number_bounds() {
+    let report = told(vec![strike(1_000, 0), strike(3_000, 0), strike(2_000, 0)]);
+    let said = headline(&report);
+    assert!(said.contains("writes stood still for 2.0"), "{said}");
+    assert!(said.contains("(at most 3.0"), "{said}");
+    // 0.05^(1/3) = 36.8 %, and 1 less that.
+    assert!(said.contains("longer than 36.8 % of all"), "{said}");
+    assert!(said.contains("3 of 3 survived"), "{said}");
+    assert!(
+        said.contains("no acknowledged write was lost in 3 faults"),
+        "{said}"
+    );
+    assert!(said.contains("at most 63.2 % of such faults"), "{said}");
+    assert!(!said.contains("until the end"), "{said}");
+}
+
+#[test]
+fn lost_writes_and_stalls_without_end_are_bad_news() {
+    let report = told(vec![strike(1_000, 0), strike(15_000, 4)]);
+    let said = headline(&report);
+    assert!(said.contains("after 1 of 2 faults"), "{said}");
+    assert!(said.contains("in 1 of them until the end"), "{said}");
+    let text = crate::terminal(&report, 160, false, false);
+    assert!(text.contains("4 bad (4 lost)"), "{text}");
+    assert!(text.contains("> "), "{text}");
+    let page = crate::html(&report);
+    assert!(page.contains("4 bad (4 lost)"));
+}

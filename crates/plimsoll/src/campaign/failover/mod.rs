@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Faults done to a stack while sessions use it, one after another.
+//!
+//! Invariants: every fault is planned before the first is done; whatever ends a fault early, it is
+//! healed before this returns, or the error says that it could not be.
+
+mod sessions;
+
+use super::Arms;
+use super::arms::stopped;
+use crate::failure::{Code, Failure, doing};
+use plimsoll_core::failover::{Failover, Strike};
+use plimsoll_core::fault::Fault;
+use plimsoll_core::plan::{Action, Made, Site};
+use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_lab::faults::{self, Blow};
+use plimsoll_lab::host::{Clock, Hosts as _, Nodes, SystemClock};
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::stacks;
+pub(crate) use sessions::Load;
+use sessions::Sessions;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long filling the files of the sessions may take.
+const FULL_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long the sessions work before a fault, at least.
+const CALM: Duration = Duration::from_secs(5);
+
+/// The moment of a fault is drawn from a time of this length after that.
+const DRAWN: Duration = Duration::from_secs(2);
+
+/// How long they must have gone on before a fault counts as passed: what a brown-out is judged by,
+/// and a little more.
+const GOING_ON: Duration = Duration::from_secs(12);
+
+/// Time between two looks at them.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is wanted.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The stack, as it is named in its journal.
+    pub(crate) name: &'a str,
+    /// The kinds of faults; each is done `repeat` times.
+    pub(crate) faults: &'a [Fault],
+    pub(crate) repeat: u32,
+    /// The server that is struck; each in turn when absent.
+    pub(crate) victim: Option<&'a str>,
+    pub(crate) load: Load,
+    /// How long a fault lasts at least.
+    pub(crate) lasting: Duration,
+    /// How long after that the sessions are waited for.
+    pub(crate) patience: Duration,
+    pub(crate) seed: Seed,
+    /// Directory for the ledgers, not on the stack.
+    pub(crate) ledgers: &'a Path,
+}
+
+/// A fault that is going to be done.
+struct Planned {
+    fault: Fault,
+    victim: String,
+    blow: Blow,
+}
+
+/// What all faults are done to.
+struct Ground {
+    /// The journal of the stack.
+    id: String,
+    made: Made,
+    site: Site,
+    nodes: Nodes,
+    clock: SystemClock,
+}
+
+/// Does all faults. `tell` is told of each before it is done and after it was healed.
+pub(crate) fn failover(
+    wanted: &Wanted<'_>,
+    arms: &Arms,
+    state: &StateDir,
+    stop: &Arc<AtomicBool>,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Failover, Failure> {
+    let mut ground = Ground::of(wanted.name, state)?;
+    let planned = plan(wanted, &ground)?;
+    let (_, target) = arms.probed().next().expect("one stack was asked for");
+    let mut done = Failover {
+        name: wanted.name.into(),
+        description: ground.made.description.clone(),
+        sessions: wanted.load.sessions,
+        rate: wanted.load.rate,
+        block_bytes: wanted.load.block_bytes,
+        seed: wanted.seed.0,
+        strikes: Vec::new(),
+    };
+    let mut rng = Rng::new(wanted.seed.derive("moments", 0));
+    let count = planned.len();
+    for (number, next) in (1..).zip(&planned) {
+        tell(&format!(
+            "{number} of {count}: {} {}",
+            next.fault, next.victim
+        ));
+        let ledger = wanted.ledgers.join(format!("{number:03}.ledger"));
+        let calm = CALM + DRAWN.mul_f64(rng.unit());
+        let seed = wanted.seed.derive("ledger", number);
+        let strike = std::thread::scope(|scope| {
+            let place = (target.place(), wanted.name);
+            let sessions = Sessions::begin(scope, place, &wanted.load, &ledger, seed);
+            ground.strike(next, sessions, calm, wanted, stop)
+        })?;
+        done.strikes.extend(strike);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    if done.strikes.is_empty() {
+        return Err(stopped());
+    }
+    Ok(done)
+}
+
+/// Every fault of every kind with its victim.
+fn plan(wanted: &Wanted<'_>, ground: &Ground) -> Result<Vec<Planned>, Failure> {
+    let servers = &ground.made.servers;
+    let chosen: Vec<_> = match wanted.victim {
+        None => servers.iter().collect(),
+        Some(name) => servers.iter().filter(|s| s.name == name).collect(),
+    };
+    if chosen.is_empty() {
+        let names: Vec<&str> = servers.iter().map(|s| &*s.name).collect();
+        let known = match names.is_empty() {
+            true => "it has no servers of its own".to_owned(),
+            false => format!("its servers are {}", names.join(", ")),
+        };
+        let what = wanted.victim.unwrap_or("a server");
+        return Err(Failure::usage(format!(
+            "strike {what} of {}: {known}",
+            wanted.name
+        )));
+    }
+    let mut all = Vec::new();
+    for fault in wanted.faults {
+        for victim in chosen.iter().cycle().take(wanted.repeat as usize) {
+            let blow = faults::plan(*fault, victim, &ground.made, &ground.site)
+                .map_err(doing(Code::Usage, format!("do {fault} to {}", wanted.name)))?;
+            all.push(Planned {
+                fault: *fault,
+                victim: victim.name.clone(),
+                blow,
+            });
+        }
+    }
+    Ok(all)
+}
+
+impl Ground {
+    fn of(name: &str, state: &StateDir) -> Result<Ground, Failure> {
+        let record = stacks::manage::record(name, state)
+            .map_err(doing(Code::Failed, format!("read the journal of {name}")))?;
+        let (Some(ask), Some(made)) = (record.header.ask, record.made) else {
+            return Err(Failure::new(
+                Code::Failed,
+                format!("strike {name}: its journal does not say what it is made of"),
+            ));
+        };
+        let mut nodes = crate::cli::nodes();
+        nodes.meet(&ask.site.servers);
+        Ok(Ground {
+            id: record.header.id,
+            made,
+            site: ask.site,
+            nodes,
+            clock: SystemClock::new(),
+        })
+    }
+
+    /// One fault from the first operation of its sessions to the check of all they wrote.
+    fn strike(
+        &mut self,
+        planned: &Planned,
+        mut sessions: Sessions<'_>,
+        calm: Duration,
+        wanted: &Wanted<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Strike>, Failure> {
+        self.wait_until(FULL_WITHIN, stop, || sessions.go_on() || sessions.is_over());
+        self.pause(calm, stop);
+        if sessions.is_over() || !sessions.go_on() {
+            sessions.end()?;
+            let text = format!("use {}: it does not carry the sessions", wanted.name);
+            return Err(
+                Failure::new(Code::Failed, text).hint("give a lower --rate, or fewer --sessions")
+            );
+        }
+        if stop.load(Ordering::Relaxed) {
+            sessions.end()?;
+            return Ok(None);
+        }
+        let blow = &planned.blow;
+        let ordered_at = Sessions::now();
+        let struck = self.carry_out(&blow.strike, planned);
+        let struck_at = Sessions::now();
+        if struck.is_ok() {
+            self.let_last(planned, &sessions, wanted, stop)?;
+        }
+        let under_load = !blow.ends_sessions(&self.made);
+        if !under_load {
+            sessions.end()?;
+        }
+        let healing_at = Sessions::now();
+        let healed = self.carry_out(&blow.heal, planned);
+        let healed_at = Sessions::now();
+        struck?;
+        healed.map_err(|failure| {
+            failure.hint(format!(
+                "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
+                wanted.name
+            ))
+        })?;
+        if under_load {
+            self.wait_for(&sessions, wanted.patience, stop);
+        }
+        let (outage, check) = sessions.told(struck_at, stop)?;
+        Ok(Some(Strike {
+            fault: planned.fault,
+            victim: planned.victim.clone(),
+            done_within: struck_at.since(ordered_at),
+            lasted: healing_at.since(struck_at),
+            healed_in: healed_at.since(healing_at),
+            healed_under_load: under_load,
+            outage,
+            check,
+        }))
+    }
+
+    fn carry_out(
+        &mut self,
+        actions: &[(String, Action)],
+        planned: &Planned,
+    ) -> Result<(), Failure> {
+        let what = format!("{} {}", planned.fault, planned.victim);
+        faults::carry_out(actions, &self.id, &mut self.nodes).map_err(doing(Code::Failed, what))
+    }
+
+    /// Lets a fault last: so long as was asked, and then until the sessions go on or are given up.
+    fn let_last(
+        &mut self,
+        planned: &Planned,
+        sessions: &Sessions<'_>,
+        wanted: &Wanted<'_>,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let Some(beat) = planned.blow.beat else {
+            self.pause(wanted.lasting, stop);
+            if faults::is_survivable(&planned.victim, &self.made) {
+                self.wait_for(sessions, wanted.patience, stop);
+            }
+            return Ok(());
+        };
+        let began = self.clock.now();
+        // It is there now.
+        loop {
+            self.clock.pause(beat.on);
+            if self.clock.now().saturating_sub(began) >= wanted.lasting
+                || stop.load(Ordering::Relaxed)
+            {
+                return Ok(());
+            }
+            self.carry_out(&planned.blow.heal, planned)?;
+            self.clock.pause(beat.off);
+            self.carry_out(&planned.blow.strike, planned)?;
+        }
+    }
+
+    fn pause(&self, time: Duration, stop: &AtomicBool) {
+        self.wait_until(time, stop, || false);
+    }
+
+    fn wait_until(&self, limit: Duration, stop: &AtomicBool, is_so: impl Fn() -> bool) {
+        let until = self.clock.now() + limit;
+        while self.clock.now() < until && !stop.load(Ordering::Relaxed) && !is_so() {
+            self.clock
+                .pause(LOOK.min(until.saturating_sub(self.clock.now())));
+        }
+    }
+
+    /// Waits until every session has gone on for a while, for as long as patience lasts.
+    fn wait_for(&self, sessions: &Sessions<'_>, patience: Duration, stop: &AtomicBool) {
+        let began = self.clock.now();
+        let mut going_on_since = None;
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            if !sessions.go_on() {
+                going_on_since = None;
+            } else if now.saturating_sub(*going_on_since.get_or_insert(now)) >= GOING_ON {
+                return;
+            }
+            if going_on_since.is_none() && now.saturating_sub(began) >= patience {
+                return;
+            }
+            self.clock.pause(LOOK);
+        }
+    }
+}

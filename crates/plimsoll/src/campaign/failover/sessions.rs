@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sessions that use a stack while faults are done to it: the writer of a ledger in a thread of
+//! its own, and what its ledger says in the end.
+
+use crate::failure::{Code, Failure, doing};
+use plimsoll_core::ledger::{Durability, LedgerAccount, LedgerCheck};
+use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_engine::Place;
+use plimsoll_engine::ledger::{self, CheckOptions, WriteOptions};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Longer than any fault is looked at: the sessions are ended by the flag.
+const LENGTH: Nanos = Nanos(24 * 3600 * Nanos::SECOND.0);
+
+/// The sessions go on when they did so much of what they should in the last time looked at.
+const GOING: f64 = 0.5;
+
+/// That time.
+const LOOKED_AT: Nanos = Nanos::SECOND;
+
+/// What the sessions do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) sessions: u32,
+    /// Reads of each, and as many writes, per second.
+    pub(crate) rate: f64,
+    pub(crate) block_bytes: u32,
+    pub(crate) file_bytes: u64,
+}
+
+/// What they did so far, now and then.
+#[derive(Debug, Default)]
+struct Seen {
+    /// At most a second apart: when, and writes and reads until then.
+    last: Option<(Nanos, u64)>,
+    /// Whether enough was done between the last two.
+    go_on: bool,
+}
+
+/// Sessions at work.
+pub(super) struct Sessions<'scope> {
+    worker: Option<ScopedJoinHandle<'scope, Result<LedgerAccount, String>>>,
+    stop: Arc<AtomicBool>,
+    seen: Arc<Mutex<Seen>>,
+    place: Place<'scope>,
+    name: String,
+    ledger: PathBuf,
+}
+
+impl<'scope> Sessions<'scope> {
+    /// Begins to use a place; the ledger must not exist.
+    pub(super) fn begin(
+        scope: &'scope Scope<'scope, '_>,
+        (place, name): (Place<'scope>, &str),
+        load: &Load,
+        ledger: &Path,
+        seed: Seed,
+    ) -> Self {
+        let options = WriteOptions {
+            sessions: load.sessions,
+            ops_per_s: 2.0 * load.rate,
+            bytes: load.file_bytes,
+            block_bytes: load.block_bytes,
+            length: LENGTH,
+            durability: Durability::EachWrite,
+            destroy: true,
+            seed,
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let expected = GOING * 2.0 * load.rate * f64::from(load.sessions);
+        let (told, ended, path) = (Arc::clone(&seen), Arc::clone(&stop), ledger.to_path_buf());
+        let places = [(place, name.to_owned())];
+        let worker = scope.spawn(move || {
+            let mut tell = |account: LedgerAccount| {
+                let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.take(wall_clock(), account.writes + account.reads, expected);
+            };
+            ledger::write(&places, &path, &options, &ended, &mut tell)
+                .map_err(|error| error.to_string())
+        });
+        Sessions {
+            worker: Some(worker),
+            stop,
+            seen,
+            place,
+            name: name.into(),
+            ledger: ledger.into(),
+        }
+    }
+
+    /// Time of day, as the ledger keeps it.
+    pub(super) fn now() -> Nanos {
+        wall_clock()
+    }
+
+    /// Whether the sessions worked in the last second, most of what they should.
+    pub(super) fn go_on(&self) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_fresh = |(at, _): (Nanos, u64)| wall_clock().since(at).0 < 3 * LOOKED_AT.0;
+        seen.go_on && seen.last.is_some_and(is_fresh)
+    }
+
+    /// Whether they ended by themselves, which only a mistake makes them do.
+    pub(super) fn is_over(&self) -> bool {
+        self.worker
+            .as_ref()
+            .is_none_or(ScopedJoinHandle::is_finished)
+    }
+
+    /// Ends them.
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
+        self.stop.store(true, Ordering::Relaxed);
+        let Some(worker) = self.worker.take() else {
+            return Ok(());
+        };
+        let ended = worker
+            .join()
+            .unwrap_or_else(|_| Err("the sessions ended with a fault of this program".into()));
+        ended
+            .map(drop)
+            .map_err(doing(Code::Failed, format!("use {}", self.name)))
+    }
+
+    /// Ends them and says what they felt of a fault done at this time of day, and what became of
+    /// what they wrote.
+    pub(super) fn told(
+        mut self,
+        fault_at: Nanos,
+        stop: &AtomicBool,
+    ) -> Result<(Outage, LedgerCheck), Failure> {
+        self.end()?;
+        let failed = || doing(Code::Failed, format!("check what {} keeps", self.name));
+        let places = [(self.place, self.name.clone())];
+        let check = ledger::check(&places, &[], &self.ledger, CheckOptions::default(), stop)
+            .map_err(failed())?;
+        let (campaign, probes) = ledger::probes(&self.ledger).map_err(failed())?;
+        let first_at = campaign.began_at + probes.first_at;
+        let window = Window {
+            from: Nanos(0),
+            until: probes.length,
+            fault_at: Some(fault_at.since(first_at).min(probes.length)),
+        };
+        Ok((Outage::of(&probes.sessions, &probes.probes, window), check))
+    }
+}
+
+impl Drop for Sessions<'_> {
+    /// An error of the fault must not leave them at work: the scope would wait for them.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Seen {
+    fn take(&mut self, now: Nanos, done: u64, expected: f64) {
+        let Some((at, before)) = self.last else {
+            self.last = Some((now, done));
+            return;
+        };
+        let time = now.since(at);
+        if time.0 >= LOOKED_AT.0 {
+            let per_s = done.saturating_sub(before) as f64 / time.as_secs_f64();
+            self.go_on = per_s >= expected;
+            self.last = Some((now, done));
+        }
+    }
+}
+
+fn wall_clock() -> Nanos {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    Nanos(u64::try_from(now).unwrap_or_default())
+}
