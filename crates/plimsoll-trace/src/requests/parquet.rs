@@ -5,17 +5,18 @@
 //! Columns: `at_ns` (start, from the origin), `took_ns` (absent where the end is not known), `kind`
 //! (`read`, `write`, `discard`, `flush`), `device`, `offset` and `bytes`; all numbers are of 64 bits
 //! with a sign. The file's own table of keys holds `plimsoll.origin_unix_ns` and `plimsoll.lost`.
-//! Numbers are kept as differences and words in a dictionary, without further packing. Both ways
+//! Numbers are kept as differences and words in a dictionary, without further compression. Both ways
 //! memory is bounded by a group of rows.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
-use parquet::basic::Encoding;
+use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
@@ -68,8 +69,11 @@ pub(super) const FORMAT: Format = Format {
             file: name.clone(),
             source,
         })?;
-        let table = SerializedFileReader::new(file)
-            .map_err(|error| wrong(format!("{error}; a packed file must be unpacked first")))?;
+        let table = guarded(|| SerializedFileReader::new(file)).map_err(|error| {
+            wrong(format!(
+                "{error}; a compressed file must be decompressed first"
+            ))
+        })?;
         Ok(Box::new(Table::open(name.clone(), table)?))
     },
 };
@@ -217,6 +221,15 @@ impl Table {
                 ),
             })?;
         }
+        let groups = file.metadata().row_groups().iter();
+        let codecs = groups.flat_map(|group| group.columns().iter().map(|c| c.compression()));
+        if let Some(codec) = codecs.into_iter().find(|c| *c != Compression::UNCOMPRESSED) {
+            return Err(TraceError::Format {
+                file: name,
+                offset: 0,
+                what: format!("its columns are compressed ({codec}); write it without compression"),
+            });
+        }
         let keys = about_file.key_value_metadata();
         let keys: BTreeMap<&str, u64> = keys
             .into_iter()
@@ -250,8 +263,9 @@ impl Table {
         if self.group >= self.file.num_row_groups() {
             return Ok(false);
         }
-        let group = self.file.get_row_group(self.group)?;
+        let number = self.group;
         self.group += 1;
+        let group = self.file.get_row_group(number)?;
         let rows = group.metadata().num_rows();
         if rows > GROUP_ROWS_MAX {
             let what = format!("{rows} rows in one group; {GROUP_ROWS_MAX} can be read");
@@ -294,13 +308,45 @@ impl Table {
         self.rows = found.into_iter();
         Ok(true)
     }
+
+    /// Ends at a group that cannot be read; when it is the first, nothing of the file can.
+    fn end(&mut self, error: &ParquetError) -> Result<bool, TraceError> {
+        let (file, what) = (
+            self.about.name.clone(),
+            format!("its group {} of rows: {error}", self.group),
+        );
+        let is_first = self.group <= 1;
+        self.group = usize::MAX;
+        let offset = 0;
+        if is_first {
+            return Err(TraceError::Format { file, offset, what });
+        }
+        self.damage = Some(Damage { file, offset, what });
+        Ok(false)
+    }
+}
+
+thread_local! {
+    /// Whether this thread is at work on foreign bytes, guarded.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Does something with foreign bytes that the library does not always survive: it takes some damage
-/// for a mistake of its own, and says so where it was found. What it was at work on is not used
-/// again.
+/// for a mistake of its own. That is said once, as an error, and not where it was found. What it was
+/// at work on is not used again.
 fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    let ended = catch_unwind(AssertUnwindSafe(work));
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let told = panic::take_hook();
+        panic::set_hook(Box::new(move |about| {
+            if !IS_GUARDED.get() {
+                told(about);
+            }
+        }));
+    });
+    IS_GUARDED.set(true);
+    let ended = panic::catch_unwind(AssertUnwindSafe(work));
+    IS_GUARDED.set(false);
     ended.unwrap_or_else(|_| Err(ParquetError::General("it is damaged".into())))
 }
 
@@ -347,17 +393,10 @@ impl Requests for Table {
     fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         if self.rows.len() == 0 {
             let next = guarded(|| self.next_group());
-            let more = next.unwrap_or_else(|error| {
-                self.damage = Some(Damage {
-                    file: self.about.name.clone(),
-                    offset: 0,
-                    what: format!("its group {} of rows: {error}", self.group),
-                });
-                self.group = usize::MAX;
-                false
-            });
-            if !more {
-                return Ok(false);
+            match next {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => return self.end(&error),
             }
         }
         into.extend(self.rows.by_ref().take(BATCH));
@@ -457,7 +496,7 @@ mod tests {
                 continue;
             };
             let mut found = Vec::new();
-            while reader.read(&mut found).unwrap() {}
+            while reader.read(&mut found).unwrap_or(false) {}
             assert!(found.len() <= 8, "{}", found.len());
         }
     }
