@@ -8,6 +8,7 @@
 
 mod fidelity;
 mod files;
+mod fit;
 mod ingest;
 mod long;
 mod ours;
@@ -33,7 +34,8 @@ const HELP: &str = "cargo xtask bench NAME [OPTION VALUE]...
   arrivals  rate and distribution of Poisson arrivals
   issue     how late requests are issued at 100,000/s, and what pacing costs
   files     files laid out per second, against a bare loop and bonnie++
-  ingest    PCP archives (--archive) read, against pmlogsummary
+  ingest    PCP archives (--archive, else one that it makes) read, against pmlogsummary
+  fit       requests (--requests) fitted and checked, as text and as a Parquet table
   fidelity  packed requests (--trace) against the recorded ones on simulated flash
   decisions how models of counters alone rank simulated devices (--trace)
   long      whether memory and processor time stay flat (--minutes)
@@ -43,8 +45,9 @@ options
   --seconds S       length of each measured part (3)
   --minutes M       length of the long run (10)
   --count N         files of the files bench; may be repeated (10000, 1000000)
-  --archive BASE    archive of the ingest bench; may be repeated, for one that is packed, too
+  --archive BASE    archive of the ingest bench; may be repeated, for one that is compressed, too
   --trace FILE      recorded requests; may be repeated
+  --requests N      requests of the fit bench (4000000)
   --plimsoll FILE   the program (built for release when absent)
   --t-io-uring FILE t/io_uring (target/fio/t/io_uring; scripts/setup.sh bench builds it)
   --out DIR         where the result goes (bench)";
@@ -59,6 +62,7 @@ pub(crate) struct Options {
     counts: Vec<u32>,
     archives: Vec<String>,
     traces: Vec<String>,
+    requests: u32,
     plimsoll: Option<PathBuf>,
     t_io_uring: PathBuf,
     out: PathBuf,
@@ -75,6 +79,7 @@ impl Options {
             counts: Vec::new(),
             archives: Vec::new(),
             traces: Vec::new(),
+            requests: 4_000_000,
             plimsoll: None,
             t_io_uring: target().join("fio/t/io_uring"),
             out: root.join("bench"),
@@ -97,6 +102,7 @@ impl Options {
                 "--count" => options.counts.push(number()?),
                 "--archive" => options.archives.push(value.into()),
                 "--trace" => options.traces.push(value.into()),
+                "--requests" => options.requests = number()?,
                 "--plimsoll" => options.plimsoll = Some(value.into()),
                 "--t-io-uring" => options.t_io_uring = value.into(),
                 "--out" => options.out = value.into(),
@@ -149,6 +155,7 @@ fn carry_out(name: &str, rest: &[String]) -> Result<bool, Fault> {
         "issue" => pacing::issue,
         "files" => files::files,
         "ingest" => ingest::ingest,
+        "fit" => fit::fit,
         "fidelity" => fidelity::fidelity,
         "decisions" => fidelity::decisions,
         "long" => long::long,

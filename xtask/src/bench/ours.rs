@@ -35,6 +35,11 @@ impl Plimsoll {
         })
     }
 
+    /// Where the program is.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Runs `workload` on `target` for a measured part of `seconds`.
     pub(crate) fn run(
         &self,

@@ -119,7 +119,7 @@ fn parse_rates(text: &str) -> Vec<f64> {
 }
 
 /// User and system ticks of the children that have ended (man 5 proc: fields 16 and 17).
-fn children_ticks() -> (f64, f64) {
+pub(crate) fn children_ticks() -> (f64, f64) {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let mut fields = after_name.split(' ').skip(13);
