@@ -68,7 +68,8 @@ impl Layout {
     fn event(&self, at_ns: u64, bytes: &[u8]) -> Option<(u32, Event)> {
         let device = u32::try_from(number(bytes, self.device)?).ok()?;
         let second = number(bytes, self.sectors)?;
-        let flags = bytes.get(self.flags.at..self.flags.at + self.flags.bytes)?;
+        let flags_end = self.flags.at.checked_add(self.flags.bytes)?;
+        let flags = bytes.get(self.flags.at..flags_end)?;
         let flags = flags.split(|byte| *byte == 0).next()?;
         let (what, sectors) = match self.what {
             What::Split(_) => (What::Split(second), 0),
