@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual machines for real: one boots, is spoken to over several ports, loses its power and gets it
-//! back. Needs root, QEMU and an image; the image is taken from the usual place, or made with
-//! `PLIMSOLL_TEST_VM=1`, which takes minutes.
+//! back. Needs root, QEMU and an image. The image is taken from the usual place, or from the folder that
+//! `PLIMSOLL_TEST_VM` names, or made with `PLIMSOLL_TEST_VM=1`, which takes minutes.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,10 +75,11 @@ fn images() -> Result<Option<PathBuf>, String> {
     if !Path::new("/usr/bin/qemu-system-x86_64").exists() {
         return Err("qemu-system-x86_64 is missing: scripts/setup.sh vm".into());
     }
-    if std::env::var_os("PLIMSOLL_TEST_VM").is_some() {
-        return Ok(None);
-    }
-    Ok(Some(IMAGES.into()))
+    Ok(match std::env::var_os("PLIMSOLL_TEST_VM") {
+        Some(one) if one == "1" => None,
+        Some(folder) => Some(folder.into()),
+        None => Some(IMAGES.into()),
+    })
 }
 
 #[test]

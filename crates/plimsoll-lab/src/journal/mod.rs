@@ -51,7 +51,8 @@ impl Kind {
             Kind::Stack(name) => format!("stack-{}.jsonl", file_name_of(name)),
             Kind::Run(name) => format!("run-{name}.jsonl"),
             Kind::Part(id) => format!("part-{id}.jsonl"),
-            Kind::Machines => "machines.jsonl".into(),
+            // All are undone in the order of their names, and what stands on machines must go first.
+            Kind::Machines => "vm.jsonl".into(),
         }
     }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use crate::host::{Host, HostError, Hosts, Owner, processes, rfc3339};
 use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
-use crate::raise::{RaiseError, Razed, raise, raise_telling, raze};
+use crate::raise::{RaiseError, Razed, list, raise, raise_telling, raze};
 use crate::stacks::{Needs, Unmet, manage::new_id};
 use image::{Image, text_of};
 use port::Port;
@@ -298,14 +298,41 @@ pub fn up(
 /// Takes the machines down, with all that is on their disks.
 ///
 /// # Errors
-/// When there are none, or another process is at work on them. What could not be undone is in the
-/// result.
+/// When there are none, another process is at work on them, or a stack stands on them. What could not
+/// be undone is in the result.
 pub fn down(state: &StateDir, hosts: &mut dyn Hosts) -> Result<Razed, VmError> {
+    check_unused(state)?;
     match Journal::open(&journal_file(state), hosts.here().clock()) {
         Err(error) if error.is_absent() => Err(VmError::NotUp),
         Err(error) => Err(error.into()),
         Ok(journal) => Ok(raze(journal, hosts)),
     }
+}
+
+/// Fails when something has a part on a machine: without the machine it could not be undone.
+fn check_unused(state: &StateDir) -> Result<(), VmError> {
+    let Ok(machines) = Record::read(&journal_file(state)) else {
+        return Ok(());
+    };
+    let ours: Vec<_> = machines.header.nodes.iter().map(|n| &n.reach).collect();
+    let found = list(state).map_err(HostError::io("read", &state.journals()))?;
+    let records = found.into_iter().filter_map(|found| found.record.ok());
+    let is_user = |record: &Record| {
+        let mut nodes = record.header.nodes().iter();
+        record.header.kind != Kind::Machines && nodes.any(|node| ours.contains(&&node.reach))
+    };
+    let users: Vec<String> = records
+        .filter(is_user)
+        .map(|record| record.header.kind.to_string())
+        .collect();
+    if users.is_empty() {
+        return Ok(());
+    }
+    Err(VmError::State(format!(
+        "{} has a part on them; take it down first (plimsoll stack down), with its machines switched \
+         on, or all of it with: plimsoll raze",
+        users.join(", ")
+    )))
 }
 
 impl Lab {

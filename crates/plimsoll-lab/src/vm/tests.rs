@@ -137,3 +137,27 @@ fn without_qemu_or_machines_the_error_says_what_to_do() {
         assert!(error.to_string().contains("vm up"), "{error}");
     }
 }
+
+#[test]
+fn machines_that_a_stack_has_a_part_on_stay() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    let wanted = wanted();
+    let header = |kind: Kind, nodes: Vec<Node>| Header {
+        kind,
+        nodes,
+        ..image::run_header("t", "t", &FakeHost::new())
+    };
+    let nodes = planned(&wanted).nodes;
+    let run = Kind::Run("r".into());
+    let user = Journal::create(&state, header(run, nodes[1..].to_vec())).unwrap();
+    let machines = Journal::create(&state, header(Kind::Machines, nodes)).unwrap();
+    // Whatever is razed goes in this order.
+    let files = state.journal_files().unwrap();
+    assert_eq!(files, [user.path(), machines.path()]);
+    let error = down(&state, &mut host).unwrap_err().to_string();
+    assert!(error.starts_with("run 'r' has a part on them"), "{error}");
+    user.remove().unwrap();
+    check_unused(&state).unwrap();
+}
