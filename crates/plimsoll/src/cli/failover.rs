@@ -111,9 +111,12 @@ pub(super) fn main(args: &Args) -> Outcome {
         .raise(&id, &state, &[], &Consent::default(), &stop)
         .and_then(|()| campaign::failover(&wanted, &arms, &state, &stop, &mut super::say));
     let left = arms.lower(&state);
-    let done = done?;
-    args.tell(&done)?;
+    let (done, ended) = done?;
+    if !done.strikes.is_empty() {
+        args.tell(&done)?;
+    }
     super::raze::verdict(&left)?;
+    ended?;
     if !done.kept_its_data() {
         return super::done(Code::BadData);
     }

@@ -30,6 +30,9 @@ const FULL_WITHIN: Duration = Duration::from_secs(600);
 /// How long the sessions work before a fault, at least.
 const CALM: Duration = Duration::from_secs(5);
 
+/// How often that is tried, on a system that now and then does not carry them.
+const CALMS: u32 = 10;
+
 /// The moment of a fault is drawn from a time of this length after that.
 const DRAWN: Duration = Duration::from_secs(2);
 
@@ -77,14 +80,15 @@ struct Ground {
     clock: SystemClock,
 }
 
-/// Does all faults. `tell` is told of each before it is done and after it was healed.
+/// Does all faults, and gives those that were done, also when one could not be. `tell` is told of each
+/// before it is done.
 pub(crate) fn failover(
     wanted: &Wanted<'_>,
     arms: &Arms,
     state: &StateDir,
     stop: &Arc<AtomicBool>,
     tell: &mut dyn FnMut(&str),
-) -> Result<Failover, Failure> {
+) -> Result<(Failover, Result<(), Failure>), Failure> {
     let mut ground = Ground::of(wanted.name, state)?;
     let planned = plan(wanted, &ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");
@@ -111,16 +115,16 @@ pub(crate) fn failover(
             let place = (target.place(), wanted.name);
             let sessions = Sessions::begin(scope, place, &wanted.load, &ledger, seed);
             ground.strike(next, sessions, calm, wanted, stop)
-        })?;
-        done.strikes.extend(strike);
+        });
+        match strike {
+            Ok(strike) => done.strikes.extend(strike),
+            Err(failure) => return Ok((done, Err(failure))),
+        }
         if stop.load(Ordering::Relaxed) {
-            break;
+            return Ok((done, Err(stopped())));
         }
     }
-    if done.strikes.is_empty() {
-        return Err(stopped());
-    }
-    Ok(done)
+    Ok((done, Ok(())))
 }
 
 /// Every fault of every kind with its victim.
@@ -187,18 +191,15 @@ impl Ground {
         wanted: &Wanted<'_>,
         stop: &AtomicBool,
     ) -> Result<Option<Strike>, Failure> {
-        self.wait_until(FULL_WITHIN, stop, || sessions.go_on() || sessions.is_over());
-        self.pause(calm, stop);
-        if sessions.is_over() || !sessions.go_on() {
+        if !self.calm(&sessions, calm, stop) {
             sessions.end()?;
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             let text = format!("use {}: it does not carry the sessions", wanted.name);
             return Err(
                 Failure::new(Code::Failed, text).hint("give a lower --rate, or fewer --sessions")
             );
-        }
-        if stop.load(Ordering::Relaxed) {
-            sessions.end()?;
-            return Ok(None);
         }
         let blow = &planned.blow;
         let ordered_at = Sessions::now();
@@ -235,6 +236,20 @@ impl Ground {
             outage,
             check,
         }))
+    }
+
+    /// Lets the sessions work for a while in which they do what they should, and says whether they
+    /// came to that.
+    fn calm(&self, sessions: &Sessions<'_>, calm: Duration, stop: &AtomicBool) -> bool {
+        for _ in 0..CALMS {
+            let ready = || sessions.go_on() || sessions.is_over();
+            self.wait_until(FULL_WITHIN, stop, ready);
+            self.pause(calm, stop);
+            if sessions.go_on() {
+                return true;
+            }
+        }
+        false
     }
 
     fn carry_out(
