@@ -8,7 +8,7 @@ mod devices;
 mod intervals;
 mod requests;
 
-pub use devices::{DeviceLoad, Devices, Layer, RankedBy};
+pub use devices::{DeviceLoad, Devices, Layer, Made, RankedBy, Side};
 pub use intervals::{IntervalRow, Point, Points};
 pub use requests::{
     Dispersion, InFlight, KindProfile, MissRatio, RequestsProfile, SizeCount, Skew, Streams, Times,

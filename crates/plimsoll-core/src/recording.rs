@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::op::Kind;
+use crate::profile::{Layer, Made};
 use crate::units::Nanos;
 use crate::workload::blocks::Traced;
 
@@ -63,8 +64,64 @@ pub struct Flushes {
     pub ms: u64,
 }
 
-/// A disk by the kernel's name, and what it had counted at a look.
-pub type Found = (String, DiskCounters);
+impl DiskCounters {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: DiskCounters) -> DiskCounters {
+        DiskCounters {
+            reads: self.reads.wrapping_add(other.reads),
+            read_merges: self.read_merges.wrapping_add(other.read_merges),
+            read_sectors: self.read_sectors.wrapping_add(other.read_sectors),
+            read_ms: self.read_ms.wrapping_add(other.read_ms),
+            writes: self.writes.wrapping_add(other.writes),
+            write_merges: self.write_merges.wrapping_add(other.write_merges),
+            write_sectors: self.write_sectors.wrapping_add(other.write_sectors),
+            write_ms: self.write_ms.wrapping_add(other.write_ms),
+            in_flight: self.in_flight.wrapping_add(other.in_flight),
+            active_ms: self.active_ms.wrapping_add(other.active_ms),
+            queue_ms: self.queue_ms.wrapping_add(other.queue_ms),
+            discards: both(self.discards, other.discards, |a, b| Discards {
+                discards: a.discards.wrapping_add(b.discards),
+                merges: a.merges.wrapping_add(b.merges),
+                sectors: a.sectors.wrapping_add(b.sectors),
+                ms: a.ms.wrapping_add(b.ms),
+            }),
+            flushes: both(self.flushes, other.flushes, |a, b| Flushes {
+                flushes: a.flushes.wrapping_add(b.flushes),
+                ms: a.ms.wrapping_add(b.ms),
+            }),
+        }
+    }
+}
+
+fn both<T>(a: Option<T>, b: Option<T>, plus: impl FnOnce(T, T) -> T) -> Option<T> {
+    Some(plus(a?, b?))
+}
+
+/// A device, and what it had counted at a look.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// Its name: the kernel's, or of a volume or an array its user's; of a disk that is reached on
+    /// several ways its world-wide name.
+    pub name: String,
+    /// What it is made of.
+    pub made: Made,
+    /// What it had counted.
+    pub counted: DiskCounters,
+}
+
+impl Found {
+    /// A whole disk.
+    #[must_use]
+    pub fn disk(name: &str, counted: DiskCounters) -> Found {
+        Found {
+            name: name.into(),
+            made: Made::of(Layer::Disk),
+            counted,
+        }
+    }
+}
 
 /// What a machine is to record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,10 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+mod layers;
+
 use crate::host::HostError;
+pub use layers::Layers;
 
 /// The kernel's counters of all devices.
 const STATISTICS: &str = "/proc/diskstats";

@@ -176,8 +176,8 @@ fn devices(devices: &Devices) -> Section {
     }
     if devices.devices.iter().any(|d| d.counted_again) {
         table.notes.push(
-            "In brackets: layers above others of these devices. Their load is there a second \
-             time, and not in the sum."
+            "In brackets: layers above others of these devices, and single ways to one of them. \
+             Their load is there a second time, and not in the sum."
                 .into(),
         );
     }

@@ -205,7 +205,7 @@ fn description(requests: Option<RequestsProfile>) -> Description {
         recording: "nas".into(),
         format: "PCP archive, version 2".into(),
         host: "nas2".into(),
-        devices: Devices::rank(devices),
+        devices: Devices::rank(devices, &|_| None),
         profile: Profile {
             requests,
             ..profile()
@@ -253,12 +253,15 @@ fn the_page_has_charts_with_holes_marks_and_no_foreign_markup() {
 #[test]
 fn a_description_in_which_nothing_is_known_is_still_told() {
     let mut bare = description(None);
-    bare.devices = Devices::rank(vec![DeviceLoad {
-        read_share: None,
-        bytes_per_s: None,
-        busy: None,
-        ..device("sda", 0.0)
-    }]);
+    bare.devices = Devices::rank(
+        vec![DeviceLoad {
+            read_share: None,
+            bytes_per_s: None,
+            busy: None,
+            ..device("sda", 0.0)
+        }],
+        &|_| None,
+    );
     bare.profile = Profile {
         directions: Vec::new(),
         utilisation: None,

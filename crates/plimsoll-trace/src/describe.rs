@@ -3,7 +3,7 @@
 //!
 //! Nothing is assumed here, and what a source does not tell is left out.
 
-use plimsoll_core::profile::{Description, Devices, Profile};
+use plimsoll_core::profile::{Description, Devices, Layer, Profile, Side};
 
 use crate::cells::{NEEDED, known_cells};
 use crate::error::TraceError;
@@ -13,6 +13,32 @@ use crate::profile::{load, profile};
 use crate::recording::{Counters, each_series};
 use crate::series::DiskSeries;
 use crate::window::Window;
+
+/// The devices of a recording to choose from, and those whose load is that of these, seen again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choices {
+    /// Disks, or what there is instead of them.
+    pub disks: Vec<String>,
+    /// Partitions, volumes, arrays, single ways to a disk: set aside, or bytes would count twice.
+    pub set_aside: Vec<(String, Layer)>,
+}
+
+impl Choices {
+    /// Of a recording of counters.
+    #[must_use]
+    pub fn of(counters: &dyn Counters) -> Choices {
+        let names = counters.disks();
+        let sides = Side::of(&names, &|name| counters.made(name));
+        let (again, first): (Vec<_>, Vec<_>) = names
+            .into_iter()
+            .zip(sides)
+            .partition(|(_, side)| side.counted_again);
+        Choices {
+            disks: first.into_iter().map(|(name, _)| name).collect(),
+            set_aside: (again.into_iter().map(|(name, side)| (name, side.layer))).collect(),
+        }
+    }
+}
 
 /// Describes a recording of counters inside `window`: all its devices, and `disk` in full, or the
 /// busiest one.
@@ -44,7 +70,7 @@ pub fn describe(
         }
         Ok::<(), TraceError>(())
     })?;
-    let devices = Devices::rank(loads);
+    let devices = Devices::rank(loads, &|name| counters.made(name));
     let (profile, warnings) = match (wanted, devices.busiest()) {
         (Some(wanted), _) => wanted,
         (None, Some(busiest)) => {

@@ -32,7 +32,7 @@ mod series;
 mod verify;
 mod window;
 
-pub use describe::describe;
+pub use describe::{Choices, describe};
 pub use error::{Damage, TraceError};
 pub use fidelity::fidelity;
 pub use fit::{FitOptions, Fitted, check_play, fit};

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::path::Path;
 
+use plimsoll_core::profile::Made;
 use plimsoll_core::units::Nanos;
 
 use crate::counters::{self, CounterFile};
@@ -112,6 +113,11 @@ pub trait Counters {
 
     /// Names of the disks, in recorded order.
     fn disks(&self) -> Vec<String>;
+
+    /// What a disk is made of, where the recording tells more than its name does.
+    fn made(&self, _disk: &str) -> Option<Made> {
+        None
+    }
 
     /// Everything recorded of `disk` inside `window` (both ends included).
     ///

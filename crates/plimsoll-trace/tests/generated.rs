@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use plimsoll_core::model::{Bursts, Cell, Direction, Facts, Fidelity, Load, Model};
 use plimsoll_core::num::{round_u64, to_usize};
-use plimsoll_core::recording::DiskCounters;
+use plimsoll_core::recording::{DiskCounters, Found};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_trace::pcp::{Archive, Heading, Writer};
@@ -307,14 +307,18 @@ fn fitted(truth: &Truth) -> Model {
     let mut writer = Writer::create(&base, heading).unwrap();
     let mut counted = DiskCounters::default();
     let mut at_unix_ns = START_NS + 1;
-    writer.record(at_unix_ns, &[("sda", counted)]).unwrap();
+    writer
+        .record(at_unix_ns, &[Found::disk("sda", counted)])
+        .unwrap();
     for cell in &truth.cells {
         at_unix_ns += cell.length.0;
         counted.reads += cell.read.ops;
         counted.writes += cell.write.ops;
         counted.read_sectors += cell.read.bytes / SECTOR_BYTES;
         counted.write_sectors += cell.write.bytes / SECTOR_BYTES;
-        writer.record(at_unix_ns, &[("sda", counted)]).unwrap();
+        writer
+            .record(at_unix_ns, &[Found::disk("sda", counted)])
+            .unwrap();
     }
     writer.finish().unwrap();
     let archive = Archive::open(&base).unwrap();

@@ -12,9 +12,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use plimsoll_core::recording::{Discards, DiskCounters, Flushes};
+use plimsoll_core::profile::{Layer, Made};
+use plimsoll_core::recording::{Discards, DiskCounters, Flushes, Found};
 use plimsoll_trace::pcp::{Archive, Heading, Writer};
-use plimsoll_trace::{Counters, DiskMetric, Verdict};
+use plimsoll_trace::{Choices, Counters, DiskMetric, Verdict, describe};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const STEP_NS: u64 = 10_000_000_000;
@@ -65,7 +66,10 @@ fn write(base: &Path) -> Writer {
     let mut writer = Writer::create(base, heading()).unwrap();
     for n in 0..SAMPLES {
         let other = if n < 200 { "sdb" } else { "nvme0n1" };
-        let disks = [("sda", counters(n, 1)), (other, counters(n, 3))];
+        let disks = [
+            Found::disk("sda", counters(n, 1)),
+            Found::disk(other, counters(n, 3)),
+        ];
         writer.record(START_NS + STEP_NS * n, &disks).unwrap();
     }
     writer
@@ -138,7 +142,7 @@ fn an_archive_cut_anywhere_keeps_the_records_before() {
     let mut ends = Vec::new();
     let volume = folder.path().join("made.0");
     for n in 0..3 {
-        let disks = [("sda", counters(n, 1))];
+        let disks = [Found::disk("sda", counters(n, 1))];
         writer.record(START_NS + STEP_NS * n, &disks).unwrap();
         ends.push(std::fs::metadata(&volume).unwrap().len());
     }
@@ -171,7 +175,8 @@ fn what_cannot_be_said_is_refused() {
     let error = Writer::create(&base, heading()).unwrap_err().to_string();
     assert!(error.contains("made.meta"), "{error}");
     let mut refusal = |at_unix_ns, names: &[&str]| {
-        let disks: Vec<_> = names.iter().map(|name| (*name, counters(1, 1))).collect();
+        let disk = |name: &&str| Found::disk(name, counters(1, 1));
+        let disks: Vec<_> = names.iter().map(disk).collect();
         let result = writer.record(at_unix_ns, &disks);
         result.map_err(|error| error.to_string())
     };
@@ -244,4 +249,117 @@ fn pcps_own_programs_accept_and_understand_it() {
     ] {
         assert_eq!(figure(metric), expect, "{metric}");
     }
+}
+
+/// Two ways to one disk, another disk with a partition, a volume, an array, and from the 20th sample
+/// on a second partition. The volume has the name of the array.
+fn write_layers(base: &Path) {
+    let made = |name: &str, made: Made, scale: u64, n: u64| Found {
+        name: name.into(),
+        made,
+        counted: counters(n, scale),
+    };
+    let mut writer = Writer::create(base, heading()).unwrap();
+    for n in 0..40 {
+        let both = Made {
+            layer: Layer::Multipath,
+            paths: ["sda", "sdb"].map(Into::into).to_vec(),
+        };
+        let mut found = vec![
+            Found::disk("sda", counters(n, 1)),
+            Found::disk("sdb", counters(n, 3)),
+            Found::disk("vda", counters(n, 2)),
+            made("vda1", Made::of(Layer::Partition), 2, n),
+            made("data", Made::of(Layer::DeviceMapper), 4, n),
+            made("data", Made::of(Layer::Md), 5, n),
+            made("36001", both, 4, n),
+        ];
+        if n >= 20 {
+            found.push(made("vda2", Made::of(Layer::Partition), 7, n));
+        }
+        writer.record(START_NS + STEP_NS * n, &found).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn layers_are_told_apart_and_no_byte_counts_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("made");
+    write_layers(&base);
+    let archive = Archive::open(&base).unwrap();
+    assert_eq!(archive.damage(), None);
+    assert!(archive.warnings().is_empty(), "{:?}", archive.warnings());
+    let all = [
+        "sda",
+        "sdb",
+        "vda",
+        "vda1",
+        "vda2",
+        "data",
+        "data (md)",
+        "36001",
+    ];
+    assert_eq!(archive.disks(), all);
+    let choices = Choices::of(&archive);
+    assert_eq!(choices.disks, ["vda", "36001"]);
+    let aside = [
+        "disk",
+        "disk",
+        "partition",
+        "partition",
+        "device mapper",
+        "md",
+    ];
+    let layers: Vec<&str> = choices
+        .set_aside
+        .iter()
+        .map(|(_, layer)| layer.name())
+        .collect();
+    assert_eq!(layers, aside);
+    let window = archive.times().span();
+    let told = describe(&archive, None, &window).unwrap();
+    // What the disk does that is reached on two ways, and the other one.
+    assert!((told.devices.ops_per_s - (400.0 + 5.0 + 200.0 + 5.0)).abs() < 1e-6);
+    assert_eq!(told.profile.disk, "36001");
+    assert_eq!(told.devices.busiest().unwrap().busy, None);
+    for (disk, reads) in [("data", 400.0), ("data (md)", 500.0), ("vda2", 700.0)] {
+        let series = archive.series(disk, &window).unwrap();
+        let column = series.column(DiskMetric::Reads).unwrap();
+        let averages = column.averages().unwrap();
+        assert!((averages.time - reads).abs() < 1e-9, "{disk}");
+    }
+}
+
+#[test]
+fn pcps_own_programs_find_the_layers_where_they_look_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("made");
+    write_layers(&base);
+    let base = base.to_str().unwrap();
+    let Some(complaints) = judged("pmlogcheck", &["-w", base]) else {
+        return;
+    };
+    assert_eq!(complaints, "", "pmlogcheck finds nothing");
+    let summary = judged("pmlogsummary", &["-b", base]).unwrap();
+    for line in [
+        "disk.partitions.read [\"vda1\"] 200.000 200.000 count / sec",
+        "disk.partitions.read [\"vda2\"] 700.000 700.000 count / sec",
+        "disk.dm.write_bytes [\"data\"] 40.000 40.000 Kbyte / sec",
+        "disk.md.aveq [\"data\"] 0.400 0.400 none",
+        "disk.wwid.read [\"36001\"] 400.000 400.000 count / sec",
+        // Whole disks alone.
+        "disk.all.read  600.000 600.000 count / sec",
+    ] {
+        assert!(summary.contains(line), "{line} in {summary}");
+    }
+    let described = judged("pmdumplog", &["-d", base]).unwrap();
+    for metric in [
+        "54.14 (disk.dm.read_rawactive)",
+        "92.3 (disk.wwid.scsi_paths)",
+    ] {
+        assert!(described.contains(metric), "{metric} in {described}");
+    }
+    let values = judged("pmdumplog", &["-a", base]).unwrap();
+    assert!(values.contains("value \"sda sdb\""), "{values}");
 }

@@ -98,6 +98,75 @@ fn parent(name: &str) -> Option<&str> {
     (known && whole.ends_with(|c: char| c.is_ascii_digit())).then_some(whole)
 }
 
+/// What a device is made of, as its recording tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Made {
+    /// What it is.
+    pub layer: Layer,
+    /// Of a disk that is reached on several ways: these, each of them a device of the recording.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+}
+
+impl Made {
+    /// Of this layer, with nothing to be said beyond.
+    #[must_use]
+    pub fn of(layer: Layer) -> Made {
+        Made {
+            layer,
+            paths: Vec::new(),
+        }
+    }
+}
+
+/// A device beside the others of its recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side {
+    /// What it is made of.
+    pub layer: Layer,
+    /// Whether its load is that of other devices of the recording, seen again.
+    pub counted_again: bool,
+}
+
+impl Side {
+    /// Of each of the devices of a recording, by what is `told` of it, else by its name.
+    #[must_use]
+    pub fn of(names: &[String], told: &dyn Fn(&str) -> Option<Made>) -> Vec<Side> {
+        let all: Vec<&str> = names.iter().map(String::as_str).collect();
+        let made: Vec<Option<Made>> = all.iter().map(|name| told(name)).collect();
+        let layers = all.iter().zip(&made).map(|(name, made)| {
+            let (layer, disk) = Layer::of(name, &all);
+            (made.as_ref().map_or(layer, |made| made.layer), disk)
+        });
+        let layers: Vec<(Layer, Option<&str>)> = layers.collect();
+        let several = |made: &&Made| made.paths.iter().all(|way| all.contains(&&**way));
+        let several = |made: &&Made| made.paths.len() > 1 && several(made);
+        let disks: Vec<&Made> = made.iter().flatten().filter(several).collect();
+        let is_way = |name: &&str| {
+            disks
+                .iter()
+                .any(|disk| disk.paths.iter().any(|w| w == name))
+        };
+        let is_disk = |layer: Layer| matches!(layer, Layer::Disk | Layer::Partition);
+        let has_disks = layers.iter().any(|(layer, _)| is_disk(*layer));
+        let has_whole = layers.iter().any(|(layer, _)| *layer == Layer::Disk);
+        let each = all.iter().zip(&made).zip(layers);
+        each.map(|((name, made), (layer, disk))| Side {
+            layer,
+            counted_again: match disk {
+                _ if made.as_ref().is_some_and(|made| several(&made)) => false,
+                _ if is_way(name) => true,
+                Some(disk) if disk == *name => is_scsi_whole_there(disk, &all),
+                Some(disk) => all.contains(&disk),
+                None if layer == Layer::Partition => has_whole,
+                None => layer != Layer::Disk && has_disks,
+            },
+        })
+        .collect()
+    }
+}
+
 /// What one device did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -152,22 +221,15 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Ranks devices, and finds out by their names which of them are layers above others. Their
-    /// `layer` and `counted_again` are set here.
+    /// Ranks devices, and finds out which of them are layers above others, or ways to one: by what
+    /// is `told` of them, else by their names. Their `layer` and `counted_again` are set here.
     #[must_use]
-    pub fn rank(mut devices: Vec<DeviceLoad>) -> Devices {
+    pub fn rank(mut devices: Vec<DeviceLoad>, told: &dyn Fn(&str) -> Option<Made>) -> Devices {
         let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
-        let all: Vec<&str> = names.iter().map(String::as_str).collect();
-        let layers: Vec<_> = all.iter().map(|name| Layer::of(name, &all)).collect();
-        let is_disk = |layer: Layer| matches!(layer, Layer::Disk | Layer::Partition);
-        let has_disks = layers.iter().any(|(layer, _)| is_disk(*layer));
-        for (device, (layer, disk)) in devices.iter_mut().zip(&layers) {
-            device.layer = *layer;
-            device.counted_again = match disk {
-                Some(disk) if *disk == device.name => is_scsi_whole_there(disk, &all),
-                Some(disk) => all.contains(disk),
-                None => *layer != Layer::Disk && has_disks,
-            };
+        let sides = Side::of(&names, told);
+        for (device, side) in devices.iter_mut().zip(sides) {
+            device.layer = side.layer;
+            device.counted_again = side.counted_again;
         }
         let ranked_by = ranked_by(&devices);
         let load = |device: &DeviceLoad| match ranked_by {
@@ -244,7 +306,7 @@ mod tests {
 
     fn again(names: &[&str]) -> Vec<String> {
         let devices = names.iter().map(|name| device(name, 1.0, None)).collect();
-        let ranked = Devices::rank(devices);
+        let ranked = Devices::rank(devices, &|_| None);
         let again = ranked.devices.into_iter().filter(|d| d.counted_again);
         again
             .map(|d| format!("{} {}", d.name, d.layer.name()))
@@ -288,20 +350,54 @@ mod tests {
     #[test]
     fn devices_are_ranked_by_what_all_of_them_tell_and_summed_once() {
         let busy = |name: &str, ops, busy| device(name, ops, Some(busy));
-        let ranked = Devices::rank(vec![
-            busy("sda", 10.0, 0.2),
-            busy("sdb", 5.0, 0.9),
-            busy("dm-0", 15.0, 0.95),
-            device("sdc", 0.0, None),
-        ]);
+        let ranked = Devices::rank(
+            vec![
+                busy("sda", 10.0, 0.2),
+                busy("sdb", 5.0, 0.9),
+                busy("dm-0", 15.0, 0.95),
+                device("sdc", 0.0, None),
+            ],
+            &|_| None,
+        );
         let order: Vec<&str> = ranked.devices.iter().map(|d| d.name.as_str()).collect();
         assert_eq!(order, ["dm-0", "sdb", "sda", "sdc"]);
         assert_eq!(ranked.ranked_by, RankedBy::Busy);
         assert_eq!(ranked.busiest().unwrap().name, "sdb");
         assert!((ranked.ops_per_s - 15.0).abs() < 1e-9);
-        let ranked = Devices::rank(vec![device("sda", 1.0, None), busy("sdb", 0.5, 0.9)]);
+        let ranked = Devices::rank(
+            vec![device("sda", 1.0, None), busy("sdb", 0.5, 0.9)],
+            &|_| None,
+        );
         assert_eq!(ranked.ranked_by, RankedBy::Operations);
         assert_eq!(ranked.busiest().unwrap().name, "sda");
-        assert_eq!(Devices::rank(Vec::new()).busiest(), None);
+        assert_eq!(Devices::rank(Vec::new(), &|_| None).busiest(), None);
+    }
+
+    #[test]
+    fn what_a_recording_tells_goes_before_names_and_ways_to_a_disk_are_set_aside() {
+        let names = ["sda", "sdb", "sdc", "36001", "data", "backup", "c1"].map(String::from);
+        let told = |name: &str| match name {
+            "36001" => Some(Made {
+                layer: Layer::Multipath,
+                paths: ["sda", "sdb"].map(Into::into).to_vec(),
+            }),
+            "data" => Some(Made::of(Layer::DeviceMapper)),
+            "backup" => Some(Made::of(Layer::Md)),
+            "c1" => Some(Made::of(Layer::Partition)),
+            _ => None,
+        };
+        let again = |names: &[String]| -> Vec<String> {
+            let sides = Side::of(names, &told);
+            let both = names.iter().zip(sides);
+            let again = both.filter(|(_, side)| side.counted_again);
+            again.map(|(name, _)| name.clone()).collect()
+        };
+        assert_eq!(again(&names), ["sda", "sdb", "data", "backup", "c1"]);
+        // One of the ways was not recorded: the other stands for itself.
+        let some = ["sda", "sdc", "36001"].map(String::from);
+        assert_eq!(again(&some), ["36001"]);
+        // Nothing below was recorded.
+        let above = ["data", "backup"].map(String::from);
+        assert_eq!(again(&above), Vec::<String>::new());
     }
 }

@@ -6,7 +6,7 @@
 //! the disk; milliseconds are counted in 32 bits and wrap. The time stands on a line of its own
 //! before the disks, as `date` prints it in any form, or in front of every line.
 
-use plimsoll_core::recording::{Discards, DiskCounters, Flushes, Found as Counted};
+use plimsoll_core::recording::{Discards, DiskCounters, Flushes};
 use plimsoll_core::units::Nanos;
 
 use super::{Event, Format, Found, Give, Told, What};
@@ -48,7 +48,7 @@ const FIGURES: [(usize, DiskMetric, f64); 12] = [
 /// What one reading of `/proc/diskstats` says of every device, in the kernel's order; `None` for a
 /// text in which a line is none of a device.
 #[must_use]
-pub fn devices_counted(text: &[u8]) -> Option<Vec<Counted>> {
+pub fn devices_counted(text: &[u8]) -> Option<Vec<(String, DiskCounters)>> {
     let found = lines(text).filter(|line| !line.trim_ascii().is_empty());
     found
         .map(|line| {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::model::Envelope;
 
-use super::Archive;
 use super::log::Number;
 use super::meta::Follower;
+use super::metrics::Family;
 use super::part::{Part, Said, Sample, Slot};
+use super::{Archive, Device};
 use crate::error::TraceError;
 use crate::recording::Counters;
 use crate::series::{Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
@@ -76,7 +77,7 @@ impl Archive {
         let mut filled: Vec<Filled> = disks.iter().map(|_| Filled::new()).collect();
         let mut marks = 0;
         for part in &self.parts {
-            let mut naming = Naming::of(part, disks);
+            let mut naming = Naming::of(part, &self.devices, disks);
             part.tell(&mut |said| match said {
                 Said::Mark => marks += 1,
                 Said::Value(sample) if window.contains(sample.at_unix_ns) => {
@@ -121,11 +122,17 @@ struct Naming<'a> {
 }
 
 impl<'a> Naming<'a> {
-    fn of(part: &'a Part, disks: &[String]) -> Self {
-        let places: BTreeMap<&str, usize> = disks.iter().map(String::as_str).zip(0..).collect();
+    fn of(part: &'a Part, devices: &[Device], disks: &[String]) -> Self {
+        let wanted: BTreeMap<&str, usize> = disks.iter().map(String::as_str).zip(0..).collect();
+        let places = devices.iter().filter_map(|device| {
+            let place = wanted.get(&*device.shown)?;
+            Some(((Some(device.family), &*device.name), *place))
+        });
+        let places: BTreeMap<(Option<Family>, &str), usize> = places.collect();
         let domains = part.catalog.domains().map(|(id, domain)| {
+            let family = part.families.get(&id).copied();
             let names = domain.names().iter();
-            let disks = names.map(|name| places.get(name.as_str()).copied());
+            let disks = names.map(|name| places.get(&(family, name.as_str())).copied());
             (id, (domain.follow(), disks.collect()))
         });
         Naming {

@@ -163,6 +163,17 @@ impl<'a> Set<'a> {
         })
     }
 
+    /// The instances and their texts. What is no text is left out.
+    pub(super) fn texts(self) -> impl Iterator<Item = (i32, String)> + 'a {
+        let pairs = self.pairs.chunks_exact(8);
+        pairs.filter_map(move |pair| {
+            let instance = i32_at(pair, 0)?;
+            let text = self.block(u32_at(pair, 4)?)?;
+            let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+            Some((instance, String::from_utf8_lossy(text).into_owned()))
+        })
+    }
+
     fn misplaced(&self) -> Damage {
         let what = format!(
             "a value of metric {:#x} does not lie inside its record or is not of its type",
@@ -171,7 +182,8 @@ impl<'a> Set<'a> {
         self.record.frame.damage(what)
     }
 
-    fn out_of_line(&self, word: u32, kind: ValueType) -> Option<Found> {
+    /// What lies behind the sets at this place.
+    fn block(&self, word: u32) -> Option<&'a [u8]> {
         let at = index(word).checked_mul(4)?.checked_sub(8)?;
         if at < self.record.sets_at {
             return None;
@@ -179,7 +191,11 @@ impl<'a> Set<'a> {
         let block = self.record.frame.payload().get(at..)?;
         // One byte of type, three of length; the length counts these four.
         let length = index(u32_at(block, 0)? & 0x00ff_ffff);
-        let data = block.get(4..length)?;
+        block.get(4..length)
+    }
+
+    fn out_of_line(&self, word: u32, kind: ValueType) -> Option<Found> {
+        let data = self.block(word)?;
         match kind {
             ValueType::U64 => u64_at(data, 0).map(Found::whole),
             ValueType::I64 => u64_at(data, 0).map(|word| Found::signed(word.cast_signed())),

@@ -233,6 +233,12 @@ impl Catalog {
         known.map_or(&[], Vec::as_slice)
     }
 
+    /// Every metric that was wanted and is there, with its name.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&[u8], &Description)> {
+        let each = self.descriptions.iter();
+        each.flat_map(|(name, known)| known.iter().map(|description| (&**name, description)))
+    }
+
     /// Every metric that was wanted and is there.
     fn all(&self) -> impl Iterator<Item = &Description> {
         self.descriptions.values().flatten()

@@ -4,12 +4,98 @@
 //! As the linux agent of PCP 6 describes them in archives (looked up with pmdumplog(1)), so that
 //! PCP's tools treat ours and a logger's alike.
 
+use plimsoll_core::profile::Layer;
 use plimsoll_core::recording::DiskCounters;
 
 /// The domain that the linux agent's metrics and instances are of, as the upper bits of a number.
 const AGENT: u32 = 60 << 22;
-/// The domain of disks.
-pub(super) const DISKS: u32 = AGENT | 1;
+/// Whose figures: PCP keeps whole disks, and what lies on them, apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    Disks,
+    Partitions,
+    /// Volumes of the device mapper.
+    Volumes,
+    Arrays,
+    /// Disks by their world-wide names, whatever the ways to them.
+    WorldWide,
+}
+
+impl Family {
+    pub(super) const ALL: [Family; 5] = [
+        Family::Disks,
+        Family::Partitions,
+        Family::Volumes,
+        Family::Arrays,
+        Family::WorldWide,
+    ];
+
+    /// The family that a device of this layer is recorded in.
+    pub(super) fn of(layer: Layer) -> Family {
+        match layer {
+            Layer::Partition => Family::Partitions,
+            Layer::DeviceMapper => Family::Volumes,
+            Layer::Md => Family::Arrays,
+            Layer::Multipath => Family::WorldWide,
+            Layer::Disk | Layer::Loop | Layer::Volume => Family::Disks,
+        }
+    }
+
+    /// The layer of its devices; `None` where it tells nothing that names do not.
+    pub(super) fn layer(self) -> Option<Layer> {
+        match self {
+            Family::Disks => None,
+            Family::Partitions => Some(Layer::Partition),
+            Family::Volumes => Some(Layer::DeviceMapper),
+            Family::Arrays => Some(Layer::Md),
+            Family::WorldWide => Some(Layer::Multipath),
+        }
+    }
+
+    /// How the names of its metrics begin.
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            Family::Disks => "disk.dev.",
+            Family::Partitions => "disk.partitions.",
+            Family::Volumes => "disk.dm.",
+            Family::Arrays => "disk.md.",
+            Family::WorldWide => "disk.wwid.",
+        }
+    }
+
+    /// The domain of its devices.
+    pub(super) fn domain(self) -> u32 {
+        AGENT
+            | match self {
+                Family::Disks => 1,
+                Family::Partitions => 10,
+                Family::Volumes => 24,
+                Family::Arrays => 25,
+                Family::WorldWide => 42,
+            }
+    }
+
+    /// The number of a metric by its place in the agent's cluster of this family.
+    fn number(self, item: u32) -> u32 {
+        let cluster = match self {
+            Family::Disks => 0,
+            Family::Partitions => 10,
+            Family::Volumes => 54,
+            Family::Arrays => 59,
+            Family::WorldWide => 92,
+        };
+        AGENT | cluster << 10 | item
+    }
+}
+
+/// The ways to a disk by the kernel's names, a space between two: name, number.
+pub(super) fn ways_metric() -> (&'static str, u32) {
+    ("disk.wwid.scsi_paths", Family::WorldWide.number(3))
+}
+
+/// Type of a text in a description, and its semantics: it changes now and then.
+pub(super) const TEXT: u32 = 6;
+pub(super) const DISCRETE: u32 = 4;
 
 /// Values are 32 or 64 bits wide. A disk's times are as wide as the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +125,14 @@ enum Unit {
     Now,
 }
 
-/// A figure, recorded of each disk and of all together.
+/// A figure, recorded of each device and of all disks together.
 #[derive(Debug)]
 pub(super) struct Metric {
-    /// The name behind `disk.dev.` and `disk.all.`.
+    /// The name behind `disk.dev.` and its like, and `disk.all.`.
     pub(super) name: &'static str,
     dev: u32,
+    /// The place among those of partitions.
+    part: u32,
     /// `None`: there is none of all disks together.
     all: Option<u32>,
     unit: Unit,
@@ -52,9 +140,14 @@ pub(super) struct Metric {
 }
 
 impl Metric {
-    /// Number of the metric of each disk.
-    pub(super) fn of_each(&self) -> u32 {
-        AGENT | self.dev
+    /// Number of the metric of each device of a family.
+    pub(super) fn of_each(&self, family: Family) -> u32 {
+        // Behind the 13th, volumes and arrays have another metric.
+        family.number(match family {
+            Family::Disks | Family::WorldWide => self.dev,
+            Family::Partitions => self.part,
+            Family::Volumes | Family::Arrays => self.part + u32::from(self.part >= 13),
+        })
     }
 
     /// Number of the metric of all disks together.
@@ -62,9 +155,12 @@ impl Metric {
         self.all.map(|number| AGENT | number)
     }
 
-    /// How wide the value of a disk is.
-    pub(super) fn width(&self) -> Width {
+    /// How wide the value of a device of a family is.
+    pub(super) fn width(&self, family: Family) -> Width {
+        let is_above = matches!(family, Family::Volumes | Family::Arrays);
         match self.unit {
+            Unit::Kib if is_above => Width::Narrow,
+            Unit::Now if family == Family::WorldWide => Width::Wide,
             Unit::Count | Unit::Kib => Width::Wide,
             Unit::Ms | Unit::MsNarrow | Unit::Now => Width::Narrow,
         }
@@ -91,19 +187,20 @@ impl Metric {
     }
 }
 
-/// {name, number of each disk's, number of all disks', unit, value}.
+/// {name, number of each disk's and of each partition's, number of all disks', unit, value}.
 type Row = (
     &'static str,
-    u32,
+    [u32; 2],
     Option<u32>,
     Unit,
     fn(&DiskCounters) -> Option<u64>,
 );
 
-const fn metric((name, dev, all, unit, of_disk): Row) -> Metric {
+const fn metric((name, [dev, part], all, unit, of_disk): Row) -> Metric {
     Metric {
         name,
         dev,
+        part,
         all,
         unit,
         of_disk,
@@ -116,66 +213,106 @@ fn kib(sectors: u64) -> u64 {
 
 /// All metrics that are written, in the order of their numbers.
 pub(super) static METRICS: [Metric; 24] = [
-    metric(("read", 4, Some(24), Unit::Count, |c| Some(c.reads))),
-    metric(("write", 5, Some(25), Unit::Count, |c| Some(c.writes))),
-    metric(("blkread", 6, Some(26), Unit::Count, |c| {
+    metric(("read", [4, 0], Some(24), Unit::Count, |c| Some(c.reads))),
+    metric(("write", [5, 1], Some(25), Unit::Count, |c| Some(c.writes))),
+    metric(("blkread", [6, 3], Some(26), Unit::Count, |c| {
         Some(c.read_sectors)
     })),
-    metric(("blkwrite", 7, Some(27), Unit::Count, |c| {
+    metric(("blkwrite", [7, 4], Some(27), Unit::Count, |c| {
         Some(c.write_sectors)
     })),
-    metric(("total", 28, Some(29), Unit::Count, |c| {
+    metric(("total", [28, 2], Some(29), Unit::Count, |c| {
         Some(c.reads.wrapping_add(c.writes))
     })),
-    metric(("blktotal", 36, Some(37), Unit::Count, |c| {
+    metric(("blktotal", [36, 5], Some(37), Unit::Count, |c| {
         Some(c.read_sectors.wrapping_add(c.write_sectors))
     })),
-    metric(("read_bytes", 38, Some(41), Unit::Kib, |c| {
+    metric(("read_bytes", [38, 6], Some(41), Unit::Kib, |c| {
         Some(kib(c.read_sectors))
     })),
-    metric(("write_bytes", 39, Some(42), Unit::Kib, |c| {
+    metric(("write_bytes", [39, 7], Some(42), Unit::Kib, |c| {
         Some(kib(c.write_sectors))
     })),
-    metric(("total_bytes", 40, Some(43), Unit::Kib, |c| {
+    metric(("total_bytes", [40, 8], Some(43), Unit::Kib, |c| {
         Some(kib(c.read_sectors.wrapping_add(c.write_sectors)))
     })),
-    metric(("avactive", 46, Some(44), Unit::Ms, |c| Some(c.active_ms))),
-    metric(("aveq", 47, Some(45), Unit::Ms, |c| Some(c.queue_ms))),
-    metric(("read_merge", 49, Some(51), Unit::Count, |c| {
+    metric(("avactive", [46, 11], Some(44), Unit::Ms, |c| {
+        Some(c.active_ms)
+    })),
+    metric(("aveq", [47, 12], Some(45), Unit::Ms, |c| Some(c.queue_ms))),
+    metric(("read_merge", [49, 9], Some(51), Unit::Count, |c| {
         Some(c.read_merges)
     })),
-    metric(("write_merge", 50, Some(52), Unit::Count, |c| {
+    metric(("write_merge", [50, 10], Some(52), Unit::Count, |c| {
         Some(c.write_merges)
     })),
-    metric(("read_rawactive", 72, Some(74), Unit::Ms, |c| {
+    metric(("read_rawactive", [72, 13], Some(74), Unit::Ms, |c| {
         Some(c.read_ms)
     })),
-    metric(("write_rawactive", 73, Some(75), Unit::Ms, |c| {
+    metric(("write_rawactive", [73, 14], Some(75), Unit::Ms, |c| {
         Some(c.write_ms)
     })),
-    metric(("total_rawactive", 79, Some(80), Unit::Ms, |c| {
+    metric(("total_rawactive", [79, 15], Some(80), Unit::Ms, |c| {
         Some(c.read_ms.wrapping_add(c.write_ms))
     })),
-    metric(("discard", 88, Some(96), Unit::Count, |c| {
+    metric(("discard", [88, 17], Some(96), Unit::Count, |c| {
         Some(c.discards?.discards)
     })),
-    metric(("blkdiscard", 89, Some(97), Unit::Count, |c| {
+    metric(("blkdiscard", [89, 18], Some(97), Unit::Count, |c| {
         Some(c.discards?.sectors)
     })),
-    metric(("discard_bytes", 90, Some(98), Unit::Kib, |c| {
+    metric(("discard_bytes", [90, 19], Some(98), Unit::Kib, |c| {
         Some(kib(c.discards?.sectors))
     })),
-    metric(("discard_merge", 91, Some(99), Unit::Count, |c| {
+    metric(("discard_merge", [91, 20], Some(99), Unit::Count, |c| {
         Some(c.discards?.merges)
     })),
-    metric(("discard_rawactive", 92, Some(100), Unit::MsNarrow, |c| {
-        Some(c.discards?.ms)
-    })),
-    metric(("flush", 93, Some(101), Unit::Count, |c| {
+    metric((
+        "discard_rawactive",
+        [92, 21],
+        Some(100),
+        Unit::MsNarrow,
+        |c| Some(c.discards?.ms),
+    )),
+    metric(("flush", [93, 22], Some(101), Unit::Count, |c| {
         Some(c.flushes?.flushes)
     })),
-    metric(("flush_rawactive", 94, Some(102), Unit::MsNarrow, |c| {
-        Some(c.flushes?.ms)
-    })),
-    metric(("inflight", 95, None, Unit::Now, |c| Some(c.in_flight))),
+    metric((
+        "flush_rawactive",
+        [94, 23],
+        Some(102),
+        Unit::MsNarrow,
+        |c| Some(c.flushes?.ms),
+    )),
+    metric(("inflight", [95, 24], None, Unit::Now, |c| Some(c.in_flight))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cluster.item` as PCP prints it.
+    fn shown(number: u32) -> String {
+        assert_eq!(number >> 22, 60);
+        format!("{}.{}", number >> 10 & 0xfff, number & 0x3ff)
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_linux_agent() {
+        for (name, expect) in [
+            ("read", ["0.4", "10.0", "54.0", "59.0", "92.4"]),
+            ("aveq", ["0.47", "10.12", "54.12", "59.12", "92.47"]),
+            (
+                "read_rawactive",
+                ["0.72", "10.13", "54.14", "59.14", "92.72"],
+            ),
+            ("discard", ["0.88", "10.17", "54.18", "59.18", "92.88"]),
+            ("inflight", ["0.95", "10.24", "54.25", "59.25", "92.95"]),
+        ] {
+            let metric = METRICS.iter().find(|metric| metric.name == name).unwrap();
+            let found = Family::ALL.map(|family| shown(metric.of_each(family)));
+            assert_eq!(found, expect, "{name}");
+        }
+        assert_eq!(shown(ways_metric().1), "92.3");
+    }
+}

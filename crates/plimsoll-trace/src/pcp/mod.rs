@@ -37,7 +37,9 @@ use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
 use crate::series::DiskSeries;
 use crate::window::{Times, Window};
 use files::{Files, Source};
+use metrics::Family;
 use part::Part;
+use plimsoll_core::profile::{Layer, Made};
 
 /// An archive, opened and read once.
 pub struct Archive {
@@ -45,8 +47,20 @@ pub struct Archive {
     label: Label,
     times: Times,
     parts: Vec<Part>,
+    devices: Vec<Device>,
     damage: Option<Damage>,
     warnings: Vec<String>,
+}
+
+/// A device of an archive.
+#[derive(Debug, Clone)]
+struct Device {
+    family: Family,
+    /// Its name in the family.
+    name: String,
+    /// The same, with the layer where several families have it.
+    shown: String,
+    made: Option<Made>,
 }
 
 impl fmt::Debug for Archive {
@@ -154,6 +168,7 @@ impl Archive {
             about,
             label,
             times,
+            devices: devices(&parts),
             parts,
             damage,
             warnings,
@@ -176,12 +191,15 @@ impl Counters for Archive {
         &self.times
     }
 
-    /// Names of the instances of `disk.dev.*`.
+    /// Names of the instances of `disk.dev.*`, and of its like for what lies on disks.
     fn disks(&self) -> Vec<String> {
-        let mut seen = BTreeSet::new();
-        let domains = self.parts.iter().flat_map(|part| part.catalog.domains());
-        let names = domains.flat_map(|(_, domain)| domain.names());
-        names.filter(|name| seen.insert(*name)).cloned().collect()
+        let shown = self.devices.iter().map(|device| device.shown.clone());
+        shown.collect()
+    }
+
+    fn made(&self, disk: &str) -> Option<Made> {
+        let device = self.devices.iter().find(|device| device.shown == disk);
+        device?.made.clone()
     }
 
     fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError> {
@@ -199,6 +217,43 @@ impl Counters for Archive {
     fn warnings(&self) -> &[String] {
         &self.warnings
     }
+}
+
+/// The devices of all parts: disks first, then what lies on them.
+fn devices(parts: &[Part]) -> Vec<Device> {
+    let (mut seen, mut devices) = (BTreeSet::new(), Vec::new());
+    for family in Family::ALL {
+        for part in parts {
+            let of_family = |id: &u32| part.families.get(id) == Some(&family);
+            let domains = part.catalog.domains().filter(|(id, _)| of_family(id));
+            for name in domains.flat_map(|(_, domain)| domain.names()) {
+                let paths = part.ways.get(name).cloned().unwrap_or_default();
+                // A disk that is reached on one way is there by that way's name.
+                if family == Family::WorldWide && paths.len() < 2 {
+                    continue;
+                }
+                if !seen.insert((family, name)) {
+                    continue;
+                }
+                let others = Family::ALL.into_iter().filter(|other| *other != family);
+                let is_double = others
+                    .into_iter()
+                    .any(|other| seen.contains(&(other, name)));
+                let made = family.layer().map(|layer| Made { layer, paths });
+                let layer = family.layer().map_or("disk", Layer::name);
+                devices.push(Device {
+                    family,
+                    name: name.clone(),
+                    shown: match is_double {
+                        true => format!("{name} ({layer})"),
+                        false => name.clone(),
+                    },
+                    made,
+                });
+            }
+        }
+    }
+    devices
 }
 
 /// What a PCP archive of a disk tells.

@@ -13,12 +13,16 @@ use super::frames::Frames;
 use super::label::{self, Label};
 use super::log::{Number, Record};
 use super::meta::{Catalog, Description, ValueType};
+use super::metrics::{Family, ways_metric};
 use crate::error::{Damage, TraceError};
 use crate::series::DiskMetric;
 
 /// Most samples kept in memory, of all archives of a recording: 32 bytes each. Beyond that the
 /// files are read again for each question.
 pub(super) const KEPT_MAX: usize = 2_000_000;
+
+/// Most changes of the ways to disks that are kept; later ones are ignored.
+const WAYS_MAX: usize = 100_000;
 
 /// A wanted metric of an archive.
 #[derive(Debug)]
@@ -55,6 +59,10 @@ pub(super) struct Part {
     pub(super) catalog: Catalog,
     pub(super) slots: Vec<Slot>,
     by_metric: BTreeMap<u32, u16>,
+    /// Whose instances those of a domain are.
+    pub(super) families: BTreeMap<u32, Family>,
+    /// Disks that are reached on several ways, by their world-wide names, and the ways.
+    pub(super) ways: BTreeMap<String, Vec<String>>,
     volumes: Vec<(u32, Source)>,
     /// Everything the volumes say of disks, unless it is too much.
     pub(super) kept: Option<Vec<Said>>,
@@ -68,6 +76,8 @@ pub(super) struct Part {
 #[derive(Debug, Default)]
 struct Pass {
     times: Option<(u64, u64)>,
+    /// When ways were told, of which instance, and which they are.
+    ways: Vec<(u64, i32, String)>,
     damages: Vec<Damage>,
 }
 
@@ -88,6 +98,8 @@ impl Part {
             catalog,
             slots: Vec::new(),
             by_metric: BTreeMap::new(),
+            families: BTreeMap::new(),
+            ways: BTreeMap::new(),
             warnings: missing_volumes(&files.volumes),
             volumes: files.volumes,
             kept: None,
@@ -106,6 +118,7 @@ impl Part {
             }
         })?;
         part.kept = kept;
+        part.note_ways(pass.ways);
         // Damage of the metadata comes first: it can hide a metric altogether.
         part.damages = meta_damage.into_iter().chain(pass.damages).collect();
         (part.first_unix_ns, part.last_unix_ns) = match pass.times {
@@ -128,8 +141,20 @@ impl Part {
     }
 
     fn make_slots(&mut self) {
-        for metric in DiskMetric::ALL {
-            for description in self.catalog.descriptions(metric.pcp_name()) {
+        let known = self.catalog.named();
+        self.families = known
+            .filter_map(|(name, description)| Some((description.domain, family_of(name)?)))
+            .collect();
+        let families = Family::ALL.into_iter();
+        for (family, metric) in families.flat_map(|f| DiskMetric::ALL.map(|metric| (f, metric))) {
+            // Of several ways together, the time with something in flight tells nothing.
+            if (family, metric) == (Family::WorldWide, DiskMetric::Active) {
+                continue;
+            }
+            let name = metric
+                .pcp_name()
+                .replace(Family::Disks.prefix(), family.prefix());
+            for description in self.catalog.descriptions(&name) {
                 match Slot::of(metric, *description) {
                     Ok(slot) => {
                         let number = u16::try_from(self.slots.len()).unwrap_or(u16::MAX);
@@ -142,12 +167,33 @@ impl Part {
         }
     }
 
+    /// Keeps the ways to each disk, the last ones that were told.
+    fn note_ways(&mut self, mut told: Vec<(u64, i32, String)>) {
+        let [known, ..] = self.catalog.descriptions(ways_metric().0) else {
+            return;
+        };
+        let mut domains = self.catalog.domains();
+        let Some((_, domain)) = domains.find(|(id, _)| *id == known.domain) else {
+            return;
+        };
+        told.sort_by_key(|(at, ..)| *at);
+        let mut follower = domain.follow();
+        for (at, instance, ways) in told {
+            let name = follower.name_at(at, instance);
+            let name = name.and_then(|name| domain.names().get(usize::try_from(name).ok()?));
+            if let Some(name) = name {
+                let ways = ways.split_whitespace().map(Into::into).collect();
+                self.ways.insert(name.clone(), ways);
+            }
+        }
+    }
+
     fn pass(&self, hear: &mut dyn FnMut(Said)) -> Result<Pass, TraceError> {
         let mut pass = Pass::default();
         for (number, source) in &self.volumes {
             let mut frames = source.open()?;
             let read = self.check(*number, &mut frames, &source.name);
-            let read = read.and_then(|()| self.read(&mut frames, &mut pass.times, hear));
+            let read = read.and_then(|()| self.read(&mut frames, &mut pass, hear));
             if let Err(damage) = read {
                 // A volume stands for itself: the next can be read, with a gap before it.
                 pass.damages.push(damage);
@@ -189,28 +235,38 @@ impl Part {
     fn read(
         &self,
         frames: &mut Frames,
-        times: &mut Option<(u64, u64)>,
+        pass: &mut Pass,
         hear: &mut dyn FnMut(Said),
     ) -> Result<(), Damage> {
         let version = self.label.version;
         while let Some(frame) = frames.next(Record::bytes_min(version)) {
             let record = Record::read(frame?, version)?;
             let at = record.at_unix_ns;
-            let (first, last) = times.unwrap_or((at, at));
-            *times = Some((first.min(at), last.max(at)));
+            let (first, last) = pass.times.unwrap_or((at, at));
+            pass.times = Some((first.min(at), last.max(at)));
             if record.is_mark() {
                 hear(Said::Mark);
             } else {
-                self.take(&record, hear)?;
+                self.take(&record, &mut pass.ways, hear)?;
             }
         }
         Ok(())
     }
 
-    fn take(&self, record: &Record<'_>, hear: &mut dyn FnMut(Said)) -> Result<(), Damage> {
-        let mut missing = self.by_metric.len();
+    fn take(
+        &self,
+        record: &Record<'_>,
+        ways: &mut Vec<(u64, i32, String)>,
+        hear: &mut dyn FnMut(Said),
+    ) -> Result<(), Damage> {
+        let known = self.catalog.descriptions(ways_metric().0);
+        let mut missing = self.by_metric.len() + known.len();
         for set in record.sets() {
             let set = set?;
+            if known.iter().any(|known| known.metric == set.metric) {
+                let told = set.texts().map(|(n, text)| (record.at_unix_ns, n, text));
+                ways.extend(told.take(WAYS_MAX.saturating_sub(ways.len())));
+            }
             let Some(slot) = self.by_metric.get(&set.metric) else {
                 continue;
             };
@@ -276,8 +332,13 @@ impl Slot {
 }
 
 fn is_disk_metric(name: &[u8]) -> bool {
-    // More than the series use: a disk of which only a total was recorded is still a disk.
-    name.starts_with(b"disk.dev.")
+    family_of(name).is_some()
+}
+
+/// More than the series use: a disk of which only a total was recorded is still a disk.
+fn family_of(name: &[u8]) -> Option<Family> {
+    let mut families = Family::ALL.into_iter();
+    families.find(|family| name.starts_with(family.prefix().as_bytes()))
 }
 
 fn wrong_volume(file: &str, volume: i32) -> TraceError {

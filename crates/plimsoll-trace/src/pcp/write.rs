@@ -13,10 +13,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::recording::DiskCounters;
+use plimsoll_core::recording::Found;
 
 use super::label::{LABEL_BYTES_MAX, VOLUME_META};
-use super::metrics::{DISKS, METRICS, Metric, Width};
+use super::metrics::{DISCRETE, Family, METRICS, Metric, TEXT, Width, ways_metric};
 use crate::error::TraceError;
 
 /// Volume number in the label of an index.
@@ -58,11 +58,7 @@ pub struct Writer {
     number: u32,
     /// Metrics that are described already, by number.
     described: BTreeSet<u32>,
-    /// The number of every disk ever seen.
-    disks: BTreeMap<String, u32>,
-    /// The disks that the last list of instances left.
-    present: BTreeSet<u32>,
-    listed: bool,
+    instances: BTreeMap<Family, Instances>,
     /// Time of the last record, nanoseconds since 1970, and its place in its volume.
     last: Option<(u64, u64)>,
 }
@@ -75,11 +71,55 @@ struct Part {
     bytes: u64,
 }
 
+/// The devices of a family.
+#[derive(Debug, Default)]
+struct Instances {
+    /// The number of every one ever seen.
+    numbers: BTreeMap<String, u32>,
+    /// Those that the last list left.
+    present: BTreeSet<u32>,
+}
+
 /// The values of a metric, by instance.
 struct Values {
     metric: u32,
-    width: Width,
-    of: Vec<(u32, u64)>,
+    of: Vec<(u32, Value)>,
+}
+
+/// A value as it stands in a record.
+enum Value {
+    /// The lower half of this.
+    Narrow(u64),
+    Wide(u64),
+    Text(String),
+}
+
+impl Value {
+    fn of(width: Width, value: u64) -> Value {
+        match width {
+            Width::Narrow => Value::Narrow(value),
+            Width::Wide => Value::Wide(value),
+        }
+    }
+
+    /// The word of the value in its set. One that does not fit goes behind the sets, which end
+    /// `sets_bytes` into the frame.
+    fn word(&self, sets_bytes: usize, behind: &mut Vec<u8>) -> u32 {
+        // Places count words from 8 bytes before the record's leading length.
+        let place = length((8 + 4 + sets_bytes + behind.len()) / 4);
+        // One byte of type, three of length, which counts these four.
+        let mut put = |kind: u32, bytes: &[u8]| {
+            behind.extend(words(&[kind << 24 | length(4 + bytes.len())]));
+            behind.extend(bytes);
+            behind.resize(behind.len().next_multiple_of(4), 0);
+        };
+        match self {
+            Value::Narrow(value) => return halves(*value)[1],
+            Value::Wide(value) => put(Width::Wide.word(), &value.to_be_bytes()),
+            Value::Text(text) => put(TEXT, &[text.as_bytes(), &[0]].concat()),
+        }
+        place
+    }
 }
 
 impl Writer {
@@ -108,9 +148,7 @@ impl Writer {
             volume: part("0", 0)?,
             number: 0,
             described: BTreeSet::new(),
-            disks: BTreeMap::new(),
-            present: BTreeSet::new(),
-            listed: false,
+            instances: BTreeMap::new(),
             last: None,
             heading,
         };
@@ -119,29 +157,35 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Appends what the disks had counted at an instant (nanoseconds since 1970). The sums over
-    /// all of them are recorded too, so these are to be whole disks, none of which lies on another.
+    /// Appends what the devices had counted at an instant (nanoseconds since 1970). The sums over
+    /// all disks are recorded too, so no disk is to lie on another.
     ///
     /// # Errors
-    /// When a file cannot be written, the instant is not after the last one, or a disk's name is
-    /// empty, longer than 1,024 bytes, or given twice.
-    pub fn record(
-        &mut self,
-        at_unix_ns: u64,
-        disks: &[(&str, DiskCounters)],
-    ) -> Result<(), TraceError> {
-        self.check(at_unix_ns, disks)?;
-        if disks.is_empty() {
+    /// When a file cannot be written, the instant is not after the last one, or a device's name is
+    /// empty, longer than 1,024 bytes, or given twice in its layer.
+    pub fn record(&mut self, at_unix_ns: u64, found: &[Found]) -> Result<(), TraceError> {
+        self.check(at_unix_ns, found)?;
+        if found.is_empty() {
             // A record without values is a mark.
             return self.mark(at_unix_ns);
         }
-        let instances: Vec<(u32, &DiskCounters)> = disks
-            .iter()
-            .map(|(name, counters)| (self.instance(name), counters))
-            .collect();
         let meta_bytes = self.meta.bytes;
-        let came_or_went = self.list(at_unix_ns, disks)?;
-        let values = self.values(&instances)?;
+        let mut came_or_went = false;
+        let mut values = Vec::with_capacity(2 * METRICS.len());
+        for family in Family::ALL {
+            let of = |found: &&Found| Family::of(found.made.layer) == family;
+            let of: Vec<&Found> = found.iter().filter(of).collect();
+            if of.is_empty() && !self.instances.contains_key(&family) {
+                continue;
+            }
+            let devices = self.numbered(family, &of);
+            let changed = self.list(at_unix_ns, family, &devices)?;
+            came_or_went |= changed;
+            self.values(family, &devices, &mut values)?;
+            if changed && family == Family::WorldWide {
+                values.push(self.ways(&devices)?);
+            }
+        }
         let switched = self.switch()?;
         let place = self.append(at_unix_ns, &values)?;
         if came_or_went || switched {
@@ -183,7 +227,7 @@ impl Writer {
         Ok(())
     }
 
-    fn check(&self, at_unix_ns: u64, disks: &[(&str, DiskCounters)]) -> Result<(), TraceError> {
+    fn check(&self, at_unix_ns: u64, found: &[Found]) -> Result<(), TraceError> {
         let after = match self.last {
             Some((last, _)) => last.saturating_add(1),
             None => self.heading.start_unix_ns,
@@ -196,50 +240,60 @@ impl Writer {
             return Err(refused(&self.base, what));
         }
         let mut names = BTreeSet::new();
-        for (name, _) in disks {
+        for Found { name, made, .. } in found {
             let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains('\0');
-            if !fits || !names.insert(name) {
-                let what = format!("the disk '{name}' is given twice or has no usable name");
+            if !fits || !names.insert((Family::of(made.layer), name)) {
+                let what = format!("the device '{name}' is given twice or has no usable name");
                 return Err(refused(&self.base, what));
             }
         }
         Ok(())
     }
 
-    fn instance(&mut self, name: &str) -> u32 {
-        if let Some(instance) = self.disks.get(name) {
-            return *instance;
+    /// The devices of a family with their numbers.
+    fn numbered<'a>(&mut self, family: Family, found: &[&'a Found]) -> Vec<(u32, &'a Found)> {
+        let numbers = &mut self.instances.entry(family).or_default().numbers;
+        let mut numbered = Vec::with_capacity(found.len());
+        for one in found {
+            // A host would have to replace a disk every second for a century to get further.
+            let next = u32::try_from(numbers.len()).unwrap_or(NO_INSTANCE - 1);
+            let number = match numbers.get(&one.name) {
+                Some(number) => *number,
+                None => *numbers.entry(one.name.clone()).or_insert(next),
+            };
+            numbered.push((number, *one));
         }
-        // A host would have to replace a disk every second for a century to get further.
-        let instance = u32::try_from(self.disks.len()).unwrap_or(NO_INSTANCE - 1);
-        self.disks.insert(name.into(), instance);
-        instance
+        numbered
     }
 
-    /// Says which disks there are from an instant on, if others than before; whether it did.
+    /// Says which devices of a family there are from an instant on, if others than before; whether
+    /// it did.
     fn list(
         &mut self,
         at_unix_ns: u64,
-        disks: &[(&str, DiskCounters)],
+        family: Family,
+        devices: &[(u32, &Found)],
     ) -> Result<bool, TraceError> {
         const FULL: u32 = 5;
         const CHANGES: u32 = 6;
-        let now: BTreeMap<u32, &str> = disks
+        let instances = self.instances.entry(family).or_default();
+        let now: BTreeMap<u32, &str> = devices
             .iter()
-            .map(|(name, _)| (self.disks[*name], *name))
+            .map(|(number, found)| (*number, &*found.name))
             .collect();
         let present: BTreeSet<u32> = now.keys().copied().collect();
-        if self.listed && present == self.present {
+        if present == instances.present {
             return Ok(false);
         }
-        let came = present.difference(&self.present);
+        let came = present.difference(&instances.present);
         let came = came.map(|instance| (*instance, Some(now[instance])));
-        let went = self.present.difference(&present);
+        let went = instances.present.difference(&present);
         let went = went.map(|instance| (*instance, None));
         let list: Vec<(u32, Option<&str>)> = came.chain(went).collect();
-        let mut bytes = words(&[if self.listed { CHANGES } else { FULL }]);
+        let is_first = instances.numbers.len() == list.len() && instances.present.is_empty();
+        let mut bytes = words(&[if is_first { FULL } else { CHANGES }]);
         bytes.extend(stamp(at_unix_ns));
-        bytes.extend(words(&[DISKS, length(list.len())]));
+        bytes.extend(words(&[family.domain(), length(list.len())]));
         bytes.extend(list.iter().flat_map(|(instance, _)| words(&[*instance])));
         let mut names = Vec::new();
         for (_, name) in &list {
@@ -251,59 +305,88 @@ impl Writer {
             }
         }
         bytes.extend(names);
+        instances.present = present;
         self.meta.append(&framed(&bytes))?;
-        self.present = present;
-        self.listed = true;
         Ok(true)
     }
 
-    /// All values of a record; metrics that are new get their descriptions.
-    fn values(&mut self, disks: &[(u32, &DiskCounters)]) -> Result<Vec<Values>, TraceError> {
-        let mut found = Vec::with_capacity(2 * METRICS.len());
+    /// All values of a family; metrics that are new get their descriptions.
+    fn values(
+        &mut self,
+        family: Family,
+        devices: &[(u32, &Found)],
+        values: &mut Vec<Values>,
+    ) -> Result<(), TraceError> {
         for metric in &METRICS {
-            let of: Vec<(u32, u64)> = disks
+            let of: Vec<(u32, u64)> = devices
                 .iter()
-                .filter_map(|(instance, counters)| Some((*instance, (metric.of_disk)(counters)?)))
+                .filter_map(|(number, found)| Some((*number, (metric.of_disk)(&found.counted)?)))
                 .collect();
             if of.is_empty() {
                 continue;
             }
+            self.describe(family, metric)?;
             let sum = of
                 .iter()
                 .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value));
-            self.describe(metric)?;
-            found.push(Values {
-                metric: metric.of_each(),
-                width: metric.width(),
-                of,
+            let width = metric.width(family);
+            let of = of.into_iter();
+            values.push(Values {
+                metric: metric.of_each(family),
+                of: of.map(|(n, value)| (n, Value::of(width, value))).collect(),
             });
-            found.extend(metric.of_all().map(|number| Values {
+            let of_all = metric.of_all().filter(|_| family == Family::Disks);
+            values.extend(of_all.map(|number| Values {
                 metric: number,
-                width: metric.width_of_all(),
-                of: vec![(NO_INSTANCE, sum)],
+                of: vec![(NO_INSTANCE, Value::of(metric.width_of_all(), sum))],
             }));
         }
-        Ok(found)
+        Ok(())
     }
 
-    fn describe(&mut self, metric: &Metric) -> Result<(), TraceError> {
-        const DESCRIPTION: u32 = 1;
-        if !self.described.insert(metric.of_each()) {
+    /// The ways to each disk.
+    fn ways(&mut self, devices: &[(u32, &Found)]) -> Result<Values, TraceError> {
+        let (name, number) = ways_metric();
+        if self.described.insert(number) {
+            let domain = Family::WorldWide.domain();
+            self.description(name, [number, TEXT, domain, DISCRETE, 0])?;
+        }
+        let of = devices.iter();
+        Ok(Values {
+            metric: number,
+            of: of
+                .map(|(number, found)| (*number, Value::Text(found.made.paths.join(" "))))
+                .collect(),
+        })
+    }
+
+    fn describe(&mut self, family: Family, metric: &Metric) -> Result<(), TraceError> {
+        let number = metric.of_each(family);
+        if !self.described.insert(number) {
             return Ok(());
         }
         let [semantics, units] = metric.meaning();
-        let each = ("dev", metric.of_each(), metric.width(), DISKS);
-        let all = metric
-            .of_all()
-            .map(|number| ("all", number, metric.width_of_all(), NO_DOMAIN));
-        for (of, number, width, domain) in [Some(each), all].into_iter().flatten() {
-            let name = format!("disk.{of}.{}", metric.name);
-            let mut bytes = words(&[DESCRIPTION, number, width.word(), domain, semantics, units]);
-            bytes.extend(words(&[1, length(name.len())]));
-            bytes.extend(name.as_bytes());
-            self.meta.append(&framed(&bytes))?;
+        let name = format!("{}{}", family.prefix(), metric.name);
+        let width = metric.width(family).word();
+        self.description(&name, [number, width, family.domain(), semantics, units])?;
+        match metric.of_all().filter(|_| family == Family::Disks) {
+            None => Ok(()),
+            Some(number) => {
+                let name = format!("disk.all.{}", metric.name);
+                let width = metric.width_of_all().word();
+                self.description(&name, [number, width, NO_DOMAIN, semantics, units])
+            }
         }
-        Ok(())
+    }
+
+    /// Describes a metric: {number, type, domain, semantics, units}.
+    fn description(&mut self, name: &str, what: [u32; 5]) -> Result<(), TraceError> {
+        const DESCRIPTION: u32 = 1;
+        let mut bytes = words(&[DESCRIPTION]);
+        bytes.extend(words(&what));
+        bytes.extend(words(&[1, length(name.len())]));
+        bytes.extend(name.as_bytes());
+        self.meta.append(&framed(&bytes))
     }
 
     /// Begins the next volume if this one is long enough; whether it did.
@@ -325,27 +408,18 @@ impl Writer {
     fn append(&mut self, at_unix_ns: u64, values: &[Values]) -> Result<u64, TraceError> {
         let mut sets = stamp(at_unix_ns);
         sets.extend(words(&[length(values.len())]));
-        let sets_bytes: usize = values.iter().map(|set| 12 + 8 * set.of.len()).sum();
-        // Wide values follow the sets. Their places count words from 8 bytes before the record's
-        // leading length.
-        let mut place = length((8 + 4 + sets.len() + sets_bytes) / 4);
-        let mut blocks = Vec::new();
+        let sets_bytes = values.iter().map(|set| 12 + 8 * set.of.len());
+        let sets_bytes = sets.len() + sets_bytes.sum::<usize>();
+        let mut behind = Vec::new();
         for set in values {
-            let format = u32::from(set.width == Width::Wide);
-            sets.extend(words(&[set.metric, length(set.of.len()), format]));
+            let is_behind = !matches!(set.of.first(), Some((_, Value::Narrow(_))));
+            sets.extend(words(&[set.metric, length(set.of.len()), is_behind.into()]));
             for (instance, value) in &set.of {
-                let [high, low] = halves(*value);
-                if set.width == Width::Narrow {
-                    sets.extend(words(&[*instance, low]));
-                    continue;
-                }
-                sets.extend(words(&[*instance, place]));
-                // One byte of type, three of length.
-                blocks.extend(words(&[set.width.word() << 24 | 12, high, low]));
-                place += 3;
+                let word = value.word(sets_bytes, &mut behind);
+                sets.extend(words(&[*instance, word]));
             }
         }
-        sets.extend(blocks);
+        sets.extend(behind);
         let at = self.volume.bytes;
         self.volume.append(&framed(&sets))?;
         self.last = Some((at_unix_ns, at));

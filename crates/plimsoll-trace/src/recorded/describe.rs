@@ -57,6 +57,7 @@ pub fn describe_requests(
             .iter()
             .map(|d| load(d, survey.length))
             .collect(),
+        &|_| None,
     );
     let busiest = ranked.busiest().map(|device| device.name.as_str());
     let Some(disk) = disk.or(busiest) else {
@@ -97,7 +98,7 @@ pub fn describe_requests(
     });
     let span = counted.times().span();
     let mut description = crate::describe::describe(&counted, Some(disk), &span)?;
-    description.devices = Devices::rank(loads.collect());
+    description.devices = Devices::rank(loads.collect(), &|_| None);
     if requests.origin_unix_ns().is_none() {
         let (from, to) = super::ends_without_date(&*requests, survey.length);
         (description.profile.from, description.profile.to) = (from, to);

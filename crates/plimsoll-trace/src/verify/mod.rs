@@ -24,6 +24,7 @@ use plimsoll_core::workload::blocks::Traced;
 use self::structure::Structure;
 use crate::bursts;
 use crate::cells::cells;
+use crate::describe::Choices;
 use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
 use crate::phases::Seen;
@@ -111,7 +112,7 @@ impl Reference {
 
     fn of(counters: &dyn Counters, part: &Part) -> Result<Reference, TraceError> {
         let recording = counters.about().name.clone();
-        let disks = counters.disks();
+        let Choices { disks, .. } = Choices::of(counters);
         let disk = match (&part.disk, &disks[..]) {
             (Some(disk), _) => disk.clone(),
             (None, [only]) => only.clone(),

@@ -6,7 +6,9 @@ use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_trace::requests::{Clip, Clipped, Sorted};
-use plimsoll_trace::{Counters, Device, FitOptions, Fitted, Keep, Recording, Requests, Shuffle};
+use plimsoll_trace::{
+    Choices, Counters, Device, FitOptions, Fitted, Keep, Recording, Requests, Shuffle,
+};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -159,6 +161,35 @@ fn no_disk(recording: &str, disks: &[String]) -> Failure {
         .hint(format!("its disks are {}", disks.join(", ")))
 }
 
+/// As [`no_disk`]; says which devices are set aside.
+fn no_disk_of(counters: &dyn Counters) -> Failure {
+    let Choices { disks, set_aside } = Choices::of(counters);
+    let failure = no_disk(&counters.about().name, &disks);
+    if set_aside.is_empty() {
+        return failure;
+    }
+    let aside: Vec<String> = set_aside
+        .iter()
+        .map(|(name, layer)| format!("{name} ({})", layer.name()))
+        .collect();
+    let hint = failure.hint.clone().unwrap_or_default();
+    failure.hint(format!(
+        "{hint}; set aside, since they carry again what these do: {}",
+        aside.join(", ")
+    ))
+}
+
+/// What is to be known of a disk whose load is that of others, seen again.
+fn twice(counters: &dyn Counters, disk: &str) -> Option<String> {
+    let Choices { disks, set_aside } = Choices::of(counters);
+    let (_, layer) = set_aside.iter().find(|(name, _)| name == disk)?;
+    let all = disks.join(", ");
+    Some(format!(
+        "{disk} ({}) carries again, or a part of, what {all} do: models of both count bytes twice",
+        layer.name()
+    ))
+}
+
 fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> {
     if let Some(damage) = counters.damage() {
         super::say(&format!("note: {damage}"));
@@ -170,8 +201,11 @@ fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> 
         );
     }
     let Some(disk) = &args.disk else {
-        return Err(no_disk(&counters.about().name, &counters.disks()));
+        return Err(no_disk_of(counters));
     };
+    if let Some(note) = twice(counters, disk) {
+        super::say(&format!("note: {note}"));
+    }
     let window = counters
         .times()
         .window(args.from.as_deref(), args.to.as_deref())

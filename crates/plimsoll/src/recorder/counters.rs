@@ -7,10 +7,10 @@
 
 use super::{Output, Taker, head, wait_until};
 use crate::failure::{Code, Failure, doing};
-use plimsoll_core::recording::{Found, Recorded, Tally};
+use plimsoll_core::recording::{DiskCounters, Recorded, Tally};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::{thread_cpu, wall_clock};
-use plimsoll_lab::disks;
+use plimsoll_lab::disks::{self, Layers};
 use plimsoll_lab::host::Clock;
 use plimsoll_trace::counters::devices_counted;
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ pub(super) struct Watch {
     pub(super) interval: Nanos,
     /// How long, at most.
     pub(super) length: Option<Nanos>,
-    /// The kernel's names of the disks; none: all whole disks, also those that come later.
+    /// The kernel's names of the devices; none: all whole disks and what lies on them, also those
+    /// that come later.
     pub(super) disks: Vec<String>,
 }
 
@@ -47,6 +48,7 @@ impl Watch {
         let cpu_before = thread_cpu();
         let interval = Duration::from_nanos(self.interval.0);
         let last = self.length.map(|length| length.0 / self.interval.0);
+        let mut layers = Layers::default();
         // Nanoseconds since 1970.
         let mut last_unix_ns = None;
         let mut turn = 0;
@@ -57,7 +59,7 @@ impl Watch {
             }
             let late = nanos(clock.now().saturating_sub(due));
             tally.late_max = tally.late_max.max(late);
-            let found = counted(&self.disks)?;
+            let found = layers.found(counted()?, &self.disks);
             let at_unix_ns = wall_clock().0;
             tally.length = nanos(clock.now().saturating_sub(began));
             tally.cpu = thread_cpu().since(cpu_before);
@@ -97,20 +99,15 @@ pub(crate) fn sample(
     ended.map(|()| tally)
 }
 
-/// What these disks have counted, or all whole ones.
-pub(crate) fn counted(wanted: &[String]) -> Result<Vec<Found>, Failure> {
+/// What every device has counted, by the kernel's names.
+pub(super) fn counted() -> Result<Vec<(String, DiskCounters)>, Failure> {
     let text = disks::statistics().map_err(doing(Code::Failed, "sample the disks"))?;
-    let mut found = devices_counted(&text).ok_or_else(|| {
+    devices_counted(&text).ok_or_else(|| {
         Failure::new(
             Code::Failed,
             "understand /proc/diskstats: a line of it is no device's",
         )
-    })?;
-    found.retain(|(name, _)| match wanted {
-        [] => disks::is_whole(name),
-        _ => wanted.contains(name),
-    });
-    Ok(found)
+    })
 }
 
 fn nanos(length: Duration) -> Nanos {

@@ -3,7 +3,7 @@
 
 use super::counters::counted;
 use plimsoll_core::event::{DeviceUse, Interval, Transfers};
-use plimsoll_core::recording::{DiskCounters, Found};
+use plimsoll_core::recording::DiskCounters;
 use plimsoll_core::units::Nanos;
 
 /// Sectors of the kernel's counters, whatever the device has.
@@ -13,7 +13,7 @@ const SECTOR_BYTES: u64 = 512;
 /// accounts are of the same time; with a warm-up, from the first of them on.
 #[derive(Debug)]
 pub(crate) struct DeviceWatch {
-    device: [String; 1],
+    device: String,
     /// What it had counted when the account begins, and at the last look.
     looks: Option<(DiskCounters, DiskCounters)>,
     length: Nanos,
@@ -24,7 +24,7 @@ impl DeviceWatch {
     /// Begins, before the trial's first operation.
     pub(crate) fn begin(device: String, warmup: Nanos) -> DeviceWatch {
         let mut watch = DeviceWatch {
-            device: [device],
+            device,
             looks: None,
             length: Nanos(0),
             asked: Transfers::default(),
@@ -54,9 +54,8 @@ impl DeviceWatch {
     /// What came of it; nothing where the trial was too short.
     pub(crate) fn end(self) -> Option<DeviceUse> {
         let (first, last) = self.looks?;
-        let [device] = self.device;
         (self.length > Nanos(0)).then(|| DeviceUse {
-            device,
+            device: self.device,
             length: self.length,
             served: Transfers {
                 reads: last.reads.saturating_sub(first.reads),
@@ -74,8 +73,9 @@ impl DeviceWatch {
 
     fn look(&self) -> Option<DiskCounters> {
         // A device that cannot be looked at has no account; the trial goes on.
-        let found: Vec<Found> = counted(&self.device).ok()?;
-        found.first().map(|(_, counted)| *counted)
+        let found = counted().ok()?.into_iter();
+        let mut found = found.filter(|(name, _)| *name == self.device);
+        found.next().map(|(_, counted)| counted)
     }
 }
 

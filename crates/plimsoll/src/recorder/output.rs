@@ -3,7 +3,7 @@
 
 use super::Taker;
 use crate::failure::{Code, Failure, failed};
-use plimsoll_core::recording::{Found, RecordHead, Recorded, Tally};
+use plimsoll_core::recording::{RecordHead, Recorded, Tally};
 use plimsoll_trace::pcp::{Heading, Writer};
 use plimsoll_trace::requests::Spool;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ impl Taker for Output {
     fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure> {
         let kept = match (&mut self.file, recorded) {
             (Some(Growing::Archive(writer)), Recorded::Counters(at_unix_ns, found)) => {
-                writer.record(at_unix_ns, &of_each(&found))
+                writer.record(at_unix_ns, &found)
             }
             (Some(Growing::Spool(spool)), Recorded::Requests(requests)) => {
                 spool.append(&requests, tally.lost)
@@ -102,13 +102,6 @@ impl Taker for Output {
         };
         kept.map_err(failed(Code::Failed))
     }
-}
-
-fn of_each(found: &[Found]) -> Vec<(&str, plimsoll_core::recording::DiskCounters)> {
-    found
-        .iter()
-        .map(|(name, counted)| (&**name, *counted))
-        .collect()
 }
 
 fn heading(head: RecordHead) -> Heading {

@@ -3,7 +3,7 @@
 //! corners.
 
 use crate::support::{Lab, text};
-use plimsoll_core::recording::DiskCounters;
+use plimsoll_core::recording::{DiskCounters, Found};
 use plimsoll_trace::pcp::{Heading, Writer};
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
@@ -32,7 +32,7 @@ fn recording(lab: &Lab) {
         };
         let at_unix_ns = START_NS + 1 + n * 10_000_000_000;
         writer
-            .record(at_unix_ns, &[("sda", counters)])
+            .record(at_unix_ns, &[Found::disk("sda", counters)])
             .expect("it is later than the last");
     }
     writer.finish().expect("a writable directory");

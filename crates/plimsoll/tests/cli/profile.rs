@@ -5,7 +5,10 @@ use crate::bad_input::refuses;
 use crate::exchange::vscsi;
 use crate::spreadsheet::cells;
 use crate::support::{Lab, skipped, text};
-use std::fmt::Write;
+use plimsoll_core::profile::{Layer, Made};
+use plimsoll_core::recording::{DiskCounters, Found};
+use plimsoll_trace::pcp::{Heading, Writer};
+use std::fmt::Write as _;
 
 /// The tutorial's recordings, or a word that they are missing.
 fn recording(name: &str) -> Option<String> {
@@ -176,6 +179,77 @@ fn layers_are_told_apart_and_the_busiest_disk_is_told_in_full() {
         assert!(page.contains(part), "{part} is on the page");
     }
     assert!(!page.contains("http://") || page.contains("http://www.w3.org/2000/svg"));
+}
+
+/// An archive of a disk with a partition and a volume, and of one that is reached on two ways.
+fn write_layers(lab: &Lab) {
+    const START_NS: u64 = 1_795_220_000_000_000_000;
+    let heading = Heading {
+        host: "recorded".into(),
+        zone: "UTC".into(),
+        zone_name: String::new(),
+        process: 1,
+        start_unix_ns: START_NS,
+        volume_bytes: 1 << 20,
+    };
+    let mut writer = Writer::create(&lab.path("layers"), heading).expect("a writable directory");
+    for n in 0..=40 {
+        let counted = |rate: u64| DiskCounters {
+            reads: rate * n,
+            read_sectors: rate * 8 * n,
+            read_ms: rate * n,
+            writes: rate * n,
+            write_sectors: rate * 8 * n,
+            write_ms: rate * n,
+            queue_ms: 2 * rate * n,
+            ..DiskCounters::default()
+        };
+        let above = |name: &str, made: Made, rate| Found {
+            made,
+            ..Found::disk(name, counted(rate))
+        };
+        let both = Made {
+            layer: Layer::Multipath,
+            paths: ["sda", "sdb"].map(Into::into).to_vec(),
+        };
+        let found = [
+            Found::disk("sda", counted(100)),
+            Found::disk("sdb", counted(150)),
+            Found::disk("vda", counted(200)),
+            above("vda1", Made::of(Layer::Partition), 200),
+            above("home", Made::of(Layer::DeviceMapper), 200),
+            above("36001", both, 250),
+        ];
+        let at_unix_ns = START_NS + 1 + n * 1_000_000_000;
+        writer
+            .record(at_unix_ns, &found)
+            .expect("it is later than the last");
+    }
+    writer.finish().expect("a writable directory");
+}
+
+#[test]
+fn layers_of_an_archive_are_set_aside_and_named() {
+    let lab = Lab::new();
+    write_layers(&lab);
+    let told = lab.json(&["profile", "layers", "--json"]);
+    let sum = told["devices"]["ops_per_s"].as_f64().unwrap();
+    assert!((sum - 900.0).abs() < 1e-6, "{told}");
+    assert_eq!(told["profile"]["disk"], "36001");
+    let listed = text(&lab.run(&["fit", "layers"]).stderr);
+    let aside = "sda (disk), sdb (disk), vda1 (partition), home (device mapper)";
+    for part in ["its disks are vda, 36001;", aside] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    let fitted = lab.run(&["fit", "layers", "--disk", "home"]);
+    let said = text(&fitted.stderr);
+    assert!(
+        said.contains("note: home (device mapper) carries again"),
+        "{said}"
+    );
+    let fitted = lab.run(&["fit", "layers", "--disk", "36001"]);
+    assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
+    assert!(!text(&fitted.stderr).contains("carries again"));
 }
 
 #[test]

@@ -6,11 +6,19 @@ use super::support::{Lab, Loop, pause, program, skipped, text};
 use std::path::Path;
 use std::process::Child;
 
-/// The disk that the kernel has counted most of, so that something may happen on it.
+/// The disk that the kernel has counted most of, so that something may happen on it. What lies on
+/// disks is recorded under other names.
 fn busiest_disk() -> Option<String> {
     let statistics = std::fs::read_to_string("/proc/diskstats").ok()?;
+    let is_disk = |name: &str| {
+        let is_whole = Path::new("/sys/block").join(name).exists();
+        is_whole && !["dm-", "md"].iter().any(|above| name.starts_with(above))
+    };
     let rows = statistics.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if !is_disk(words[2]) {
+            return None;
+        }
         let (reads, writes): (u64, u64) = (words[3].parse().ok()?, words[7].parse().ok()?);
         Some((reads + writes, words[2].to_owned()))
     });

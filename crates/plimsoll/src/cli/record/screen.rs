@@ -2,6 +2,7 @@
 //! What a user sees while it records: one line on a terminal, written over once a second.
 
 use crate::cli::{say, say_over};
+use plimsoll_core::profile::Layer;
 use plimsoll_core::recording::{Found, Recorded, Tally};
 use plimsoll_core::units::{self, Nanos};
 use std::io::IsTerminal;
@@ -80,12 +81,20 @@ fn requests(last: &[Last]) -> String {
     )
 }
 
+/// Those that carry everything, and nothing twice: the disks, or what was named instead.
+fn once(found: &[Found]) -> impl Iterator<Item = &Found> {
+    let is_disk = |one: &Found| one.made.layer == Layer::Disk;
+    let has_disks = found.iter().any(is_disk);
+    found.iter().filter(move |one| !has_disks || is_disk(one))
+}
+
 /// What all disks together did in a time.
 fn rates(before: &[Last], now: &[Last], passed: Nanos) -> String {
     let mut sums = [0_u64; 4];
     for ((old, _), (new, _)) in before.iter().zip(now) {
-        for (name, counted) in new {
-            let Some((_, old)) = old.iter().find(|(known, _)| known == name) else {
+        for Found { name, counted, .. } in once(new) {
+            let Some(Found { counted: old, .. }) = once(old).find(|known| known.name == *name)
+            else {
                 continue;
             };
             let moved = [
@@ -100,7 +109,7 @@ fn rates(before: &[Last], now: &[Last], passed: Nanos) -> String {
         }
     }
     let per_s = |sum: u64, unit: f64| sum as f64 * unit / passed.as_secs_f64();
-    let disks: usize = now.iter().map(|(found, _)| found.len()).sum();
+    let disks: usize = now.iter().map(|(found, _)| once(found).count()).sum();
     let missed: u64 = now.iter().map(|(_, tally)| tally.missed).sum();
     let missed = match missed {
         0 => String::new(),
