@@ -140,15 +140,6 @@ pub enum TraceError {
         /// The disks it has.
         disks: Vec<String>,
     },
-    /// A window of a recording of requests.
-    #[error(
-        "cut a window out of {recording}: it holds requests, and only recordings of counters can \
-         be cut; leave the times out"
-    )]
-    NoWindow {
-        /// The recording.
-        recording: String,
-    },
     /// A load too short to be compared.
     #[error(
         "hold the load against {recording}: it is shorter than two intervals of {interval} s; fit \

@@ -336,7 +336,7 @@ pub fn fit_requests(
 }
 
 /// The ends of a recording that tells no date.
-fn ends_without_date(requests: &dyn Requests, length: Nanos) -> (String, String) {
+pub(crate) fn ends_without_date(requests: &dyn Requests, length: Nanos) -> (String, String) {
     let from = match requests.taken_up_after() {
         Nanos(0) => "its start".into(),
         after => format!("{after} after its start"),

@@ -28,9 +28,11 @@ use crate::describe::Choices;
 use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
 use crate::phases::Seen;
-use crate::recorded::{Device, Measures, count_requests, device_of, each, survey};
+use crate::recorded::{
+    Device, Measures, Survey, count_requests, device_of, each, ends_without_date, survey_part,
+};
 use crate::recording::{Counters, Recording, Requests, open};
-use crate::requests::Sorted;
+use crate::requests::{Clip, Clipped, Sorted};
 use crate::window::{Times, Window};
 
 /// Seeds of the two plays. Any two would do; fixed ones make verifications repeatable.
@@ -94,13 +96,13 @@ impl Reference {
     pub fn read(path: &Path, part: &Part) -> Result<Reference, TraceError> {
         match open(path)? {
             Recording::Counters(counters) => Reference::of(&*counters, part),
-            Recording::Requests(mut requests) => {
-                refuse_window(&*requests, part)?;
-                let found = survey(&mut *requests)?;
-                let place = device_of(&found, requests.about(), part.disk.as_deref())?;
+            Recording::Requests(requests) => {
+                let (found, clip) = surveyed(path, requests, part)?;
+                let mut again = reopened(path, clip)?;
+                let place = device_of(&found, again.about(), part.disk.as_deref())?;
                 let interval = Nanos(found.length.0.div_ceil(INTERVALS).max(1));
                 let disk = &found.devices[place].name;
-                let counted = count_requests(&mut *reopened(path)?, &found, disk, interval)?;
+                let counted = count_requests(&mut *again, &found, disk, interval)?;
                 let part = Part {
                     disk: Some(disk.clone()),
                     ..Part::default()
@@ -230,19 +232,22 @@ fn window(times: &Times, part: &Part) -> Result<Window, TraceError> {
     }
 }
 
-fn refuse_window(requests: &dyn Requests, part: &Part) -> Result<(), TraceError> {
-    if part.of_model || (part.from.is_none() && part.to.is_none()) {
-        return Ok(());
-    }
-    Err(TraceError::NoWindow {
-        recording: requests.about().name.clone(),
-    })
+/// What is in the part of a recording of requests that was asked for. Times of a model are whole
+/// seconds, too coarse for requests: then it is all of it.
+fn surveyed(
+    path: &Path,
+    requests: Box<dyn Requests>,
+    part: &Part,
+) -> Result<(Survey, Clip), TraceError> {
+    let asked = |time: &'_ Option<String>| time.clone().filter(|_| !part.of_model);
+    let (from, to) = (asked(&part.from), asked(&part.to));
+    survey_part(path, requests, from.as_deref(), to.as_deref())
 }
 
-/// A recording of requests again, from its start, in the order of their starts.
-fn reopened(path: &Path) -> Result<Box<dyn Requests>, TraceError> {
+/// A part of a recording of requests again, in the order of their starts.
+fn reopened(path: &Path, clip: Clip) -> Result<Box<dyn Requests>, TraceError> {
     match open(path)? {
-        Recording::Requests(requests) => Ok(Box::new(Sorted::new(requests))),
+        Recording::Requests(requests) => Ok(Box::new(Clipped::new(Sorted::new(requests), clip))),
         Recording::Counters(_) => Err(TraceError::NoRecording {
             path: path.display().to_string(),
         }),
@@ -307,7 +312,7 @@ impl Watched {
 /// First and last instant of a recording of requests.
 fn ends(requests: &dyn Requests, length: Nanos) -> (String, String) {
     let Some(from_unix_ns) = requests.origin_unix_ns() else {
-        return ("its start".into(), format!("{length} later"));
+        return ends_without_date(requests, length);
     };
     let to_unix_ns = from_unix_ns.saturating_add(length.0);
     let span = Window {
@@ -321,17 +326,17 @@ fn ends(requests: &dyn Requests, length: Nanos) -> (String, String) {
 /// Holds the requests of a model against those of a recording: every metric that requests have.
 ///
 /// # Errors
-/// When the recording cannot be read, is of counters or has no such disk; when a window was asked
-/// for, which requests do not have.
+/// When the recording cannot be read, is of counters, has no such disk, or not the part that was
+/// asked for.
 pub fn verify_requests(
     path: &Path,
     part: &Part,
     load: &Submitted<'_>,
 ) -> Result<Verification, TraceError> {
-    let mut first = reopened(path)?;
-    refuse_window(&*first, part)?;
-    let found = survey(&mut *first)?;
-    let place = device_of(&found, first.about(), part.disk.as_deref())?;
+    let first = reopened(path, Clip::WHOLE)?;
+    let (found, clip) = surveyed(path, first, part)?;
+    let mut again = reopened(path, clip)?;
+    let place = device_of(&found, again.about(), part.disk.as_deref())?;
     let device = &found.devices[place];
     let half = Nanos(found.length.0 / 2);
     let mut whole = Watched::new(device, Nanos(0), found.length);
@@ -339,7 +344,6 @@ pub fn verify_requests(
         Watched::new(device, Nanos(0), half),
         Watched::new(device, half, half),
     ];
-    let mut again = reopened(path)?;
     let mut last = Nanos(0);
     each(&mut *again, |request| {
         if usize::from(request.target) == place {

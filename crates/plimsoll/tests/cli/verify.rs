@@ -173,6 +173,50 @@ fn recorded_requests_are_held_against_requests_and_against_counters() {
 }
 
 #[test]
+fn a_part_of_recorded_requests_is_compared_by_itself() {
+    let lab = lab_with(&[("a.csv", msr(1 << 30)), ("mon", diskstats(1))]);
+    let part = ["--from", "30s", "--to", "90s"];
+    let with_part = |args: &[&'static str]| [args, &part].concat();
+    let fit = with_part(&["fit", "a.csv", "-o", "a.toml"]);
+    let fitted = lab.run(&fit);
+    assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
+    let verify = ["verify", "a.toml", "--against", "a.csv", "--json"];
+    let same = lab.json(&with_part(&verify));
+    assert_eq!(same["passed"], true, "{same}");
+    let compared = |told: &Value| told["verification"]["compared"].as_u64().unwrap();
+    let whole = lab.run(&verify);
+    let whole: Value = serde_json::from_slice(&whole.stdout).unwrap();
+    assert_eq!(compared(&whole), 4_000);
+    let shares = compared(&same) as f64 / 4_000.0;
+    assert!((0.2..0.8).contains(&shares), "{same}");
+    // The same part at other times is another load: one begins where the other ends.
+    let ends = |told: &Value| {
+        let of = |key: &str| told["verification"][key].as_str().unwrap().to_owned();
+        (of("from"), of("to"))
+    };
+    assert_ne!(ends(&same), ends(&whole));
+    // Intervals of counters are counted out of the part alone.
+    let counters = lab.run(&["fit", "mon", "--disk", "sda", "-o", "m.toml"]);
+    assert_eq!(
+        counters.status.code(),
+        Some(0),
+        "{}",
+        text(&counters.stderr)
+    );
+    let verify = ["verify", "m.toml", "--against", "a.csv", "--json"];
+    let held = lab.run(&with_part(&verify));
+    assert_eq!(held.status.code(), Some(2), "{}", text(&held.stderr));
+    let verify = [&verify[..], &["--disk", "host,0"]].concat();
+    let held = lab.run(&with_part(&verify));
+    let held: Value = serde_json::from_slice(&held.stdout).unwrap();
+    assert_eq!(ends(&held), ends(&same));
+    let late = lab.run(&["verify", "a.toml", "--against", "a.csv", "--from", "30m"]);
+    assert_eq!(late.status.code(), Some(2), "{}", text(&late.stderr));
+    let said = text(&late.stderr);
+    assert!(said.contains("use the window"), "{said}");
+}
+
+#[test]
 fn a_job_has_the_rates_it_asks_for_and_no_bursts() {
     let job = "[global]\nsize=1g\ndirectory=/nowhere\n[r]\nrw=randread\nbs=16k\nrate_iops=94\n\
         [w]\nrw=write\nbs=8k\nrate=584k\nnumjobs=2\n[open]\nrw=read\n";

@@ -41,7 +41,8 @@ pub(super) struct Args {
     /// Disk (instance) of the recording (default: that of the model, or the only one).
     #[arg(long)]
     disk: Option<String>,
-    /// Start of the window (default: that of the model when the recording holds it).
+    /// Start of the window (default: that of the model when the recording holds it, of requests all of
+    /// it); of requests also the time from the start, such as 10m.
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// End of the window.
