@@ -297,7 +297,8 @@ impl Act<'_> {
             }
             (_, Body::Model(model, excerpt, space)) => {
                 let len = self.requests(model, excerpt, space).len_max();
-                self.open_file(&data, (true, false), (self.depth(role), len), seed)
+                let wants = (true, model.facts.syncs().each_write);
+                self.open_file(&data, wants, (self.depth(role), len), seed)
             }
             _ => Err(Error::Workload("the role is none of this workload".into())),
         }

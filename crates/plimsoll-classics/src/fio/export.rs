@@ -119,6 +119,7 @@ impl File {
                 mix: sizes(direction, ratio(bytes_per_s, ops_per_s)),
                 offsets: model.facts.offsets_of(direction).clone(),
                 pace: Pace::Open(Arrival::Paced { per_s: ops_per_s }),
+                syncs: model.facts.syncs(),
                 ..Group::default()
             });
         }

@@ -24,6 +24,7 @@ enum Kind {
     Writes,
     Size,
     Threads,
+    Syncs,
     Arrivals,
 }
 
@@ -36,7 +37,7 @@ const fn fact(kind: Kind, name: &'static str, value: &'static str, meaning: &'st
     }
 }
 
-const FACTS: [Fact; 9] = [
+const FACTS: [Fact; 10] = [
     fact(
         Kind::Places,
         "sequential",
@@ -67,6 +68,12 @@ const FACTS: [Fact; 9] = [
         "threads",
         "N",
         "at most so many requests in flight, 1 to 65536",
+    ),
+    fact(
+        Kind::Syncs,
+        "sync",
+        "",
+        "each write is durable when it ends, by O_DSYNC or a sync after it",
     ),
     fact(
         Kind::Arrivals,
@@ -160,6 +167,7 @@ impl Facts {
                 let threads = threads.ok_or("the number of threads is 1 to 65536")?;
                 self.threads = Some(Known::declared(threads));
             }
+            "sync" => self.sync_writes = Some(Known::declared(true)),
             "even" => self.arrivals = Known::declared(Within::Even),
             "poisson" => self.arrivals = Known::declared(Within::Poisson),
             _ => self.arrivals = Known::declared(Within::BURSTY),
@@ -177,7 +185,7 @@ mod tests {
     fn what_is_declared_is_taken_over_and_the_rest_stays_assumed() {
         let mut facts = Facts::assumed(1 << 30);
         facts
-            .declare("write-once, sequential,file-size=150M,threads=4")
+            .declare("write-once, sequential,file-size=150M,threads=4,sync")
             .unwrap();
         assert_eq!(facts.working_set_bytes, Known::declared(150 << 20));
         assert_eq!(facts.offsets, Known::declared(Offsets::Sequential));
@@ -186,6 +194,7 @@ mod tests {
             Some(Known::declared(Offsets::Sequential))
         );
         assert_eq!(facts.threads, Some(Known::declared(4)));
+        assert!(facts.syncs().each_write && !Facts::assumed(1).syncs().each_write);
         assert_eq!(facts.arrivals.origin, Origin::Assumed);
         facts.declare("skewed=0.99,bursty").unwrap();
         assert_eq!(
@@ -205,6 +214,7 @@ mod tests {
             ("", &["no such fact"]),
             ("sequential,random", &["both 'sequential' and 'random'"]),
             ("threads=2,threads=2", &["'threads' twice"]),
+            ("sync,sync", &["'sync' twice"]),
             ("threads", &["needs a value: threads=N"]),
             ("random=3", &["has no value"]),
             ("threads=0", &["'threads=0'", "1 to 65536"]),

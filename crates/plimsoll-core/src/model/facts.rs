@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Direction, Model, Within};
 use crate::offsets::Offsets;
+use crate::workload::blocks::Syncs;
 
 /// How a parameter of a model is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +116,9 @@ pub struct Facts {
     /// all are busy waits, counted from the instant it was meant to start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Known<u32>>,
+    /// Whether each write is durable when it ends; where nobody says, it need not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_writes: Option<Known<bool>>,
 }
 
 impl Facts {
@@ -131,6 +135,16 @@ impl Facts {
             sizes: None,
             in_flight: None,
             threads: None,
+            sync_writes: None,
+        }
+    }
+
+    /// What makes writes durable.
+    #[must_use]
+    pub fn syncs(&self) -> Syncs {
+        Syncs {
+            each_write: self.sync_writes.is_some_and(|sync| sync.value),
+            ..Syncs::default()
         }
     }
 

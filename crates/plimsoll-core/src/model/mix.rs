@@ -153,6 +153,7 @@ impl Model {
                 wrong.scale, wrong.model.name
             ));
         }
+        let sync_writes = sync_writes(members)?;
         let length = length(members);
         let interval = Nanos(length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
         let mut cells = empty_cells(length, interval);
@@ -174,6 +175,7 @@ impl Model {
             source: source(members, length),
             facts: Facts {
                 working_set_bytes: Known::derived(room),
+                sync_writes,
                 ..Facts::assumed(room)
             },
             bursts: Vec::new(),
@@ -183,6 +185,21 @@ impl Model {
             requests: Some(Box::new(packed)),
             envelope: Envelope::new(cells)?,
         })
+    }
+}
+
+/// Whether the writes of all are durable when they end.
+fn sync_writes(members: &[Member<'_>]) -> Result<Option<Known<bool>>, String> {
+    let is_sync = |member: &&Member<'_>| member.model.facts.syncs().each_write;
+    let other = members.iter().find(|member| !is_sync(member));
+    match (members.iter().find(is_sync), other) {
+        (Some(sync), Some(other)) => Err(format!(
+            "the writes of {} are synchronous and those of {} are not, and one play has but one \
+             way to write: declare the same of both",
+            sync.model.name, other.model.name
+        )),
+        (Some(_), None) => Ok(Some(Known::derived(true))),
+        (None, _) => Ok(None),
     }
 }
 

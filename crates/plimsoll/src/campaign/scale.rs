@@ -216,6 +216,7 @@ fn probe(model: &Model) -> Blocks {
     for group in &mut probe.groups {
         group.depth = PROBE_DEPTH;
         group.extent.bytes = model.facts.working_set_bytes.value;
+        group.syncs = model.facts.syncs();
         group.mix.iter_mut().for_each(|turn| turn.bytes = bytes);
     }
     probe

@@ -42,6 +42,9 @@ pub(super) fn append(text: &mut String, model: &Model) {
         let value = format!("{}: never more requests in flight", threads.value);
         row("threads", &value, threads.origin);
     }
+    if let Some(sync) = facts.sync_writes {
+        row("writes", sync_words(sync.value), sync.origin);
+    }
     if let Some(in_flight) = facts.in_flight {
         let value = units::three_digits(in_flight.value);
         row("in flight on average", &value, in_flight.origin);
@@ -51,6 +54,13 @@ pub(super) fn append(text: &mut String, model: &Model) {
             text,
             "  What is assumed is played at its corners, too; --declare says what is known."
         );
+    }
+}
+
+fn sync_words(is_sync: bool) -> &'static str {
+    match is_sync {
+        true => "durable when they end (O_DSYNC)",
+        false => "need not be durable when they end",
     }
 }
 

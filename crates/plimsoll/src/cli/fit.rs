@@ -49,7 +49,8 @@ pub(super) struct Args {
     /// What you know of the load and its counters do not tell, separated by commas: `sequential`,
     /// `random` or `skewed=EXPONENT` (places), `write-once` (writes never come back before the file
     /// is full), `file-size=SIZE`, `threads=N` (at most so many in flight), `even`, `poisson` or
-    /// `bursty` (arrivals). What is declared has no corners.
+    /// `bursty` (arrivals), `sync` (each write is durable when it ends; of requests, too). What is
+    /// declared has no corners.
     #[arg(long, value_name = "FACT,...")]
     declare: Option<String>,
     /// Of requests: keep the times between them to the nanosecond, at about twice the size.
@@ -112,9 +113,17 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 /// Of requests, which are read twice or more: `first` is the recording, opened.
 fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure> {
-    if args.declare.is_some() || args.working_set.is_some() {
-        let text = "declare or assume something of recorded requests: they tell all of it";
-        return Err(Failure::usage(text).hint("leave --declare and --working-set out"));
+    let declared = facts(args)?;
+    let told = Facts {
+        sync_writes: None,
+        ..declared.clone()
+    };
+    if args.working_set.is_some() || told != Facts::assumed(WORKING_SET_BYTES) {
+        let text = "declare or assume something of recorded requests: they tell all of it, except \
+                    whether writes were synchronous";
+        return Err(
+            Failure::usage(text).hint("declare 'sync' or nothing, and leave --working-set out")
+        );
     }
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
     let (survey, clip) = plimsoll_trace::survey_part(&args.recording, first, from, to)
@@ -138,8 +147,10 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
         open_loop: args.open_loop,
     };
     let mut requests = read_again(&args.recording, clip)?;
-    plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep)
-        .map_err(failed(Code::Usage))
+    let fitted = plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep);
+    let mut fitted = fitted.map_err(failed(Code::Usage))?;
+    fitted.model.facts.sync_writes = declared.sync_writes;
+    Ok(fitted)
 }
 
 /// A part of recorded requests once more, in the order of their starts.

@@ -178,3 +178,84 @@ fn a_mix_plays_its_members_at_the_same_time_and_the_report_names_them() {
         assert!(errors.contains(word), "{errors}");
     }
 }
+
+/// Whether a file in this place is open in a process so that each write is durable when it ends.
+fn is_open_for_sync(process: u32, place: &std::path::Path) -> bool {
+    const DSYNC: u32 = 0o10_000;
+    let of = |name: &str| format!("/proc/{process}/{name}");
+    let files = std::fs::read_dir(of("fd")).into_iter().flatten().flatten();
+    let flags = files.filter_map(|file| {
+        let path = std::fs::read_link(file.path()).ok()?;
+        let number = file.file_name().into_string().ok()?;
+        let told = std::fs::read_to_string(of(&format!("fdinfo/{number}"))).ok()?;
+        let flags = told.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+        path.starts_with(place).then_some(flags)
+    });
+    flags.into_iter().any(|flags| flags & DSYNC != 0)
+}
+
+#[test]
+fn writes_that_are_declared_synchronous_are_played_so() {
+    let lab = lab_with(&[("mon", diskstats(1)), ("a.csv", msr(1 << 30))]);
+    let places = ["--disk", "sda", "--declare"];
+    fitted(
+        &lab,
+        "mon",
+        &[&places[..], &["file-size=4M"]].concat(),
+        "no.toml",
+    );
+    fitted(
+        &lab,
+        "mon",
+        &[&places[..], &["file-size=4M,sync"]].concat(),
+        "yes.toml",
+    );
+    fitted(&lab, "a.csv", &["--declare", "sync"], "requests.toml");
+    let data = lab.directory("data");
+    let place = std::fs::canonicalize(&data).unwrap();
+    for (model, expect) in [
+        ("no.toml", false),
+        ("yes.toml", true),
+        ("requests.toml", true),
+    ] {
+        let args = [
+            "run",
+            model,
+            &data,
+            "--for",
+            "1s",
+            "--no-verify",
+            "--corners",
+            "off",
+        ];
+        let mut run = lab.start(&args);
+        let mut seen = false;
+        // Ends: the run does.
+        while run.try_wait().unwrap().is_none() {
+            seen |= is_open_for_sync(run.id(), &place);
+            crate::support::pause(20);
+        }
+        let output = run.wait_with_output().unwrap();
+        assert_ne!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert_eq!(seen, expect, "{model}");
+    }
+    let job = text(&lab.run(&["export", "--to", "fio", "yes.toml"]).stdout);
+    assert!(job.contains("sync=dsync"), "{job}");
+    // One play has one way to write, and requests tell the rest.
+    for (args, word) in [
+        (
+            &["mix", "yes.toml", "no.toml", "-o", "both.toml"][..],
+            "declare the same of both",
+        ),
+        (
+            &["fit", "a.csv", "--declare", "sync,even"],
+            "declare 'sync' or nothing",
+        ),
+    ] {
+        let output = lab.run(args);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(word), "{errors}");
+    }
+}
