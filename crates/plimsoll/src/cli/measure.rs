@@ -11,7 +11,7 @@ use plimsoll_core::event::{Entry, Manifest, Results};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::{DataCheck, EngineChoice};
+use plimsoll_engine::{DataCheck, EngineChoice, SimDevice};
 use plimsoll_lab::proofs::Depth;
 use plimsoll_lab::stacks::{Options, Place};
 use std::fmt::Write;
@@ -435,23 +435,11 @@ fn play(
 fn announcement(manifest: &Manifest, folder: &Path) -> String {
     let trials = manifest.planned_trials();
     let arms = manifest.arms.len() as u64;
-    let turns = |entry: &Entry| arms * u64::from(entry.blocks(manifest.blocks));
+    let blocks = |entry: &Entry| u64::from(entry.blocks(manifest.blocks));
     let corners = manifest.entries.iter().filter(|e| e.corner_of.is_some());
-    let at_corners: u64 = corners.map(turns).sum();
-    let lengths = manifest.entries.iter();
-    let total = Nanos(lengths.fold(0u64, |sum, entry| {
-        sum.saturating_add((entry.length.0 + OVERHEAD.0).saturating_mul(turns(entry)))
-    }));
+    let at_corners: u64 = corners.map(|entry| arms * blocks(entry)).sum();
     let plural = |n: u64| if n == 1 { "" } else { "s" };
-    let open_end = manifest
-        .entries
-        .iter()
-        .any(|entry| entry.workload.ends_by_itself());
-    let lasts = if open_end {
-        "as long as the work takes".into()
-    } else {
-        format!("about {}", units::clock_duration(total))
-    };
+    let lasts = lasts(manifest, &blocks);
     let corners = if at_corners > 0 {
         format!(
             " ({at_corners} of them at the corners of what recordings cannot tell; --corners off \
@@ -468,6 +456,30 @@ fn announcement(manifest: &Manifest, folder: &Path) -> String {
         manifest.seed,
         folder.display()
     )
+}
+
+/// How long all trials take, in words. On simulated devices time is virtual.
+fn lasts(manifest: &Manifest, blocks: &dyn Fn(&Entry) -> u64) -> String {
+    let mut entries = manifest.entries.iter();
+    if entries.any(|entry| entry.workload.ends_by_itself()) {
+        return "as long as the work takes".into();
+    }
+    let arms = manifest.arms.iter();
+    let (simulated, real): (Vec<_>, Vec<_>) =
+        arms.partition(|arm| SimDevice::is_meant(&arm.target));
+    let total = |arms: usize, beside: Nanos| {
+        let entries = manifest.entries.iter();
+        let each = entries.map(|entry| (entry.length.0 + beside.0).saturating_mul(blocks(entry)));
+        let once = each.fold(0u64, u64::saturating_add);
+        units::clock_duration(Nanos(once.saturating_mul(arms as u64)))
+    };
+    let real_time = total(real.len(), OVERHEAD);
+    let virtual_time = total(simulated.len(), Nanos(0));
+    match (real.is_empty(), simulated.is_empty()) {
+        (_, true) => format!("about {real_time}"),
+        (true, false) => format!("{virtual_time} of virtual time"),
+        (false, false) => format!("about {real_time}, and {virtual_time} of virtual time"),
+    }
 }
 
 /// The plan of a dry run: what would be made, and the trials in their order.

@@ -36,6 +36,33 @@ fn a_run_measures_reports_and_leaves_the_target_clean() {
 }
 
 #[test]
+fn time_that_is_virtual_is_announced_as_such() {
+    let lab = Lab::new();
+    let announced = |targets: &[&str], folder: &str| {
+        let args = [
+            "compare",
+            "-w",
+            "randread,size=8M",
+            "--blocks",
+            "2",
+            "--for",
+            "600ms",
+        ];
+        let more = ["--no-verify", "--warmup", "0s", "-o", folder];
+        let output = lab.run(&[&args[..], targets, &more].concat());
+        text(&output.stderr)
+    };
+    let virtual_only = announced(&["sim(flash)", "sim(disk)"], "v");
+    assert!(virtual_only.contains("of virtual time"), "{virtual_only}");
+    assert!(!virtual_only.contains("about"), "{virtual_only}");
+    let both = announced(&["sim(flash)", "null"], "b");
+    assert!(
+        both.contains("about") && both.contains("of virtual time"),
+        "{both}"
+    );
+}
+
+#[test]
 fn varmail_counts_thirteen_operations_a_loop() {
     let lab = Lab::new();
     let target = lab.directory("t");
