@@ -91,6 +91,18 @@ impl Lab {
     }
 }
 
+impl Drop for Lab {
+    /// A test that fails in the middle leaves no server, mount or namespace standing.
+    fn drop(&mut self) {
+        let has_journals = std::fs::read_dir(self.path("state/journals"))
+            .is_ok_and(|mut journals| journals.next().is_some());
+        if std::thread::panicking() && has_journals {
+            let output = self.run(&["raze"]);
+            let _ = writeln!(std::io::stderr(), "razed: {}", text(&output.stderr));
+        }
+    }
+}
+
 /// A loop device over a file of the test, detached when the test ends.
 pub(crate) struct Loop(String);
 

@@ -115,6 +115,15 @@ impl Pair {
     }
 }
 
+impl Drop for Pair {
+    /// A test that fails in the middle leaves no stack standing.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.run(&["raze"]);
+        }
+    }
+}
+
 pub(crate) fn signal(pid: u32, signal: &str) {
     let args = [signal, &pid.to_string()];
     Command::new("kill").args(args).status().unwrap();
