@@ -15,6 +15,7 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
+use super::BLOCK_BYTES_MAX;
 use crate::error::Error;
 use crate::verify::{Found, SECTOR_BYTES, Stamp, read_sector};
 
@@ -78,7 +79,10 @@ impl History {
     /// Takes the next entry.
     pub(super) fn take(&mut self, entry: Entry) {
         match entry {
-            Entry::Campaign(campaign) => self.campaign = Some(campaign),
+            // There is one; what follows cannot change what was said before.
+            Entry::Campaign(campaign) => {
+                self.campaign.get_or_insert(campaign);
+            }
             Entry::Target(target) if self.targets.len() < SESSIONS_MAX => {
                 self.targets.push(target);
             }
@@ -114,6 +118,7 @@ impl History {
         // A sector at least, or nothing could be judged.
         let size = self.block_bytes();
         let whole = size.is_multiple_of(SECTOR_BYTES as u64)
+            && size <= u64::from(BLOCK_BYTES_MAX)
             && session.offset.is_multiple_of(size)
             && session.offset.checked_add(session.bytes).is_some();
         if !(known && in_order && fits && whole) {

@@ -49,6 +49,9 @@ const DEPTH: u32 = 4;
 /// Fewest blocks of a session: some are always free.
 const BLOCKS_MIN: u64 = 4 * DEPTH as u64;
 
+/// Largest block.
+const BLOCK_BYTES_MAX: u32 = 1 << 20;
+
 /// What is not full by then is not filled.
 const FILL_MAX: Nanos = Nanos(600_000_000_000);
 
@@ -114,7 +117,7 @@ impl WriteOptions {
             ));
         }
         let block = self.block_bytes;
-        if !block.is_multiple_of(512) || block == 0 || block > 1 << 20 {
+        if !block.is_multiple_of(512) || block == 0 || block > BLOCK_BYTES_MAX {
             return refuse(format!(
                 "blocks of a ledger are whole sectors of 512 bytes, up to 1 MiB, not of {block}"
             ));
