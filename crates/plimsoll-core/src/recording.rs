@@ -255,3 +255,46 @@ impl Tally {
         self.cpu.as_secs_f64() / self.length.as_secs_f64().max(1e-9)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_arrives_whole() {
+        let counted = DiskCounters {
+            reads: u64::MAX,
+            flushes: Some(Flushes { flushes: 1, ms: 2 }),
+            ..DiskCounters::default()
+        };
+        let both = Made {
+            layer: Layer::Multipath,
+            paths: ["sda", "sdb"].map(Into::into).to_vec(),
+        };
+        let found = vec![
+            Found::disk("sda", counted),
+            Found {
+                made: both,
+                ..Found::disk("36001", counted)
+            },
+        ];
+        let requests = [None, Some(Nanos(7))].map(|took| Request {
+            at: Nanos(u64::MAX),
+            took,
+            kind: Kind::Discard,
+            target: 3,
+            bytes: u32::MAX,
+            offset: 1 << 60,
+        });
+        for told in [
+            Recorded::Counters(5, found),
+            Recorded::Requests(requests.to_vec()),
+        ] {
+            let text = serde_json::to_string(&told).unwrap();
+            assert_eq!(serde_json::from_str::<Recorded>(&text).unwrap(), told);
+        }
+        // A row of requests has no names.
+        let text = serde_json::to_string(&requests[1]).unwrap();
+        assert!(!text.contains("offset"), "{text}");
+    }
+}
