@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use plimsoll_core::num::{round_u64, to_usize};
-use plimsoll_core::recording::DiskCounters;
+use plimsoll_core::recording::{DiskCounters, Found};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_trace::pcp::{Heading, Writer};
@@ -113,9 +113,9 @@ fn pcp(base: &Path, mb: u64) -> Result<(), TraceError> {
                 ..DiskCounters::default()
             }
         };
-        let disks: Vec<(&str, DiskCounters)> = (0..)
+        let disks: Vec<Found> = (0..)
             .zip(&names)
-            .map(|(disk, name)| (name.as_str(), counters(disk)))
+            .map(|(disk, name)| Found::disk(name, counters(disk)))
             .collect();
         writer.record(begin + sample * 10 * Nanos::SECOND.0, &disks)?;
     }

@@ -8,6 +8,7 @@ mod classics;
 mod corners;
 mod devices;
 mod exchange;
+mod failover;
 mod ledger;
 mod models;
 mod nfs;

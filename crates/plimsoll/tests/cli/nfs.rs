@@ -4,7 +4,7 @@
 use crate::support::{Lab, blocks, skipped, text};
 
 /// What is missing for the stack here.
-fn missing(lab: &Lab) -> Vec<String> {
+pub(crate) fn missing(lab: &Lab) -> Vec<String> {
     let doctor = lab.json(&["doctor", "--json"]);
     let checks = doctor["checks"]
         .as_array()

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Faults done to a stack that is stood up for it.
+
+use crate::nfs::missing;
+use crate::support::{Lab, skipped, text};
+
+/// How long the server stands still.
+const STILL_S: f64 = 3.0;
+
+#[test]
+fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
+    let lab = Lab::new();
+    let missing = missing(&lab);
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped("a fault of an NFS server", &why);
+    }
+    let args = [
+        "failover",
+        "nfs",
+        "--fault",
+        "pause",
+        "--lasting",
+        "3s",
+        "--repeat",
+        "1",
+        "--size",
+        "512M",
+        "--file-size",
+        "2M",
+        "--rate",
+        "25",
+        "--json",
+        "-o",
+    ];
+    let page = lab.path("faults.html");
+    let told = lab.json(&[&args[..], &[page.to_str().unwrap()]].concat());
+    let strike = &told["strikes"][0];
+    assert_eq!(
+        (&strike["fault"], &strike["victim"]),
+        (&"pause".into(), &"n1".into())
+    );
+    let sessions = strike["outage"]["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 2);
+    for session in sessions {
+        assert_eq!(session["survived"], true, "{session}");
+        assert_eq!(session["errors"], 0, "{session}");
+        for stall in ["write_stall", "read_stall"] {
+            let stall = &session[stall];
+            let seconds = stall["length"].as_f64().unwrap() / 1e9;
+            // Less the 40 ms between two operations; a busy machine may make it longer.
+            assert!(seconds > STILL_S - 0.3, "{session}");
+            assert_eq!(stall["is_open"], false, "{session}");
+        }
+    }
+    let check = &strike["check"];
+    assert!(check["data"]["written"].as_u64().unwrap() > 512, "{check}");
+    let bad = check["data"]["bad"].as_object().unwrap();
+    assert!(bad.values().all(|count| *count == 0), "{check}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("no acknowledged write was lost in 1 fault"));
+    let status = lab.json(&["stack", "status", "--json"]);
+    assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_before_anything_is_done() {
+    let lab = Lab::new();
+    let refused = |args: &[&str], why: &str| {
+        let output = lab.run(&[&["failover"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        let said = text(&output.stderr);
+        assert!(said.contains(why), "{said}");
+    };
+    refused(&["local", "--fault", "rain"], "there are kill, stop");
+    refused(&["local", "--block", "5000"], "a power of two from 4 KiB");
+    refused(&["local", "--rate", "0"], "between 0.1 and 100000");
+    refused(&["local"], "it has no servers of its own");
+}
