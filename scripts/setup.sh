@@ -59,7 +59,7 @@ case $what in
     "bonnie++ bonnie++ its-output-is-read") ;;
   stacks) wanted=("${build[@]}" "${stacks[@]}" "${more[@]}") ;;
   ceph) wanted=("${stacks[@]}" "${more[@]}" "${ceph[@]}") ;;
-  vm) wanted=("${build[@]}" "${vm[@]}") ;;
+  vm) wanted=("${build[@]}" "${stacks[@]}" "${vm[@]}") ;;
   bench) wanted=("${build[@]}" "fio fio a-rival-to-measure-against" "bonnie++ bonnie++ a-rival-to-measure-against"
     "make make builds-the-bare-ring-loop-in-fio's-sources" "dpkg-dev dpkg-source unpacks-those-sources") ;;
   *) echo "setup.sh: '$what' is not demo, test, stacks, ceph, vm or bench" >&2; exit 2 ;;
