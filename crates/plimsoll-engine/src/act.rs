@@ -329,24 +329,22 @@ impl Act<'_> {
     ) -> Result<Ended, Error> {
         let (end, slots, warmup) = (self.end(), stage.engine.slots(), desk.warmup);
         match (role, self.body) {
-            (_, Body::Model(model, excerpt, space)) => {
-                let mut ended;
-                match self.requests(model, excerpt, space) {
-                    Played::Recorded(requests) if model.waits() => {
-                        let source = Linked::new(*requests, excerpt, end);
-                        let mut source = Watched::new(source, 1, warmup);
-                        ended = stage.act(&mut source, desk, shared, start)?;
-                        ended.submitted = source.into_inner().into_submitted();
-                    }
-                    requests => {
-                        let source = OpenLoop::new(requests, excerpt, end);
-                        let mut source = Watched::new(source, 1, warmup);
-                        ended = stage.act(&mut source, desk, shared, start)?;
-                        ended.submitted = source.into_inner().into_submitted();
-                    }
+            (_, Body::Model(model, excerpt, space)) => match self.requests(model, excerpt, space) {
+                Played::Recorded(requests) if model.waits() => {
+                    let source = Linked::new(*requests, excerpt, end);
+                    let mut source = Watched::new(source, 1, warmup);
+                    let mut ended = stage.act(&mut source, desk, shared, start)?;
+                    ended.submitted = source.into_inner().into_submitted();
+                    Ok(ended)
                 }
-                Ok(ended)
-            }
+                requests => {
+                    let source = OpenLoop::new(requests, excerpt, end);
+                    let mut source = Watched::new(source, 1, warmup);
+                    let mut ended = stage.act(&mut source, desk, shared, start)?;
+                    ended.submitted = source.into_inner().into_submitted();
+                    Ok(ended)
+                }
+            },
             (Role::Threads(first, _), Body::Files(_, play)) => {
                 let (threads, place) = ((*first, slots), self.ground.sets());
                 let source = play.source(threads, end, place, self.options.seed)?;

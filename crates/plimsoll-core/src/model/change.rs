@@ -517,7 +517,7 @@ mod tests {
             distance,
             think: Nanos(3_000),
         };
-        let all = (0..packed.requests()).map(|n| (n % 2 == 0).then(|| link(7)));
+        let all = (0..packed.requests()).map(|n| n.is_multiple_of(2).then(|| link(7)));
         model.requests = Some(Box::new(packed.with_links(all)));
         let faster = Change {
             rate: 3.0,
@@ -531,8 +531,7 @@ mod tests {
         };
         assert_eq!(links.next_link(), Some(expected));
         assert_eq!((links.next_link(), changed.linked()), (None, 1_197));
-        // Of 20 and 40 requests in a row the last seven are waited for by none that is kept, except
-        // the first stretch's by those of the second.
+        // Of 20 and 40 requests in a row, what waits for the last seven is not kept.
         let phase = Change {
             phase: Some("scan".into()),
             ..Change::default()

@@ -271,8 +271,7 @@ pub fn fit_requests(
     let mut recorded = Measures::new(device, survey.length);
     let mut packer = Packer::new(keep.gaps.unwrap_or(device.gaps()));
     let mut shuffler = keep.shuffle.map(Shuffler::new);
-    let mut watch = ceiling::Watch::default();
-    let mut waits = reliance::Watch::default();
+    let mut waits = Waits::default();
     let mut last = Nanos(0);
     let mut late = 0u64;
     each(requests, |request| {
@@ -286,7 +285,6 @@ pub fn fit_requests(
             ..request.traced()
         };
         counted.add(&traced, request.took);
-        watch.add(last, request.took);
         waits.add(last, request.took);
         recorded.add(&traced);
         match &mut shuffler {
@@ -299,10 +297,6 @@ pub fn fit_requests(
     }
     let mut packed = packer.finish(survey.length);
     packed.shuffled = keep.shuffle.map(|shuffle| shuffle.window);
-    let (reliance, played) = (waits.finish(), Played::of(keep));
-    if let (Some(found), Played::Waiting) = (&reliance, played) {
-        packed = packed.with_links(found.links.iter().copied());
-    }
     counted.finish(survey.length, requests);
     // What is played are the requests, so nothing is drawn from the intervals to be checked.
     let options = FitOptions {
@@ -321,18 +315,47 @@ pub fn fit_requests(
         (fitted.model.source.from, fitted.model.source.to) = ends;
     }
     fitted.warnings.extend(told(requests));
-    if let Some(ceiling) = watch.finish() {
-        fitted.model.facts.threads = (!keep.open_loop).then(|| ceiling.threads());
-        fitted.warnings.push(ceiling.sentence(keep.open_loop));
-    }
-    let waits = reliance.map(|found| found.sentence(played));
-    fitted.warnings.extend(waits);
+    waits.tell(keep, &mut fitted);
     if late > 0 {
         fitted.warnings.push(format!(
             "{late} requests stand behind later ones and count as of the later one's time"
         ));
     }
     Ok(fitted)
+}
+
+/// What shows whether requests waited for others.
+#[derive(Default)]
+struct Waits {
+    ceiling: ceiling::Watch,
+    reliance: reliance::Watch,
+}
+
+impl Waits {
+    fn add(&mut self, at: Nanos, took: Option<Nanos>) {
+        self.ceiling.add(at, took);
+        self.reliance.add(at, took);
+    }
+
+    /// Puts what was found into the model, as far as it is kept, and says so.
+    fn tell(self, keep: Keep, fitted: &mut Fitted) {
+        if let Some(ceiling) = self.ceiling.finish() {
+            fitted.model.facts.threads = (!keep.open_loop).then(|| ceiling.threads());
+            fitted.warnings.push(ceiling.sentence(keep.open_loop));
+        }
+        let Some(found) = self.reliance.finish() else {
+            return;
+        };
+        let played = Played::of(keep);
+        fitted.warnings.push(found.sentence(played));
+        let packed = fitted.model.requests.take();
+        fitted.model.requests = match played {
+            Played::Waiting => {
+                packed.map(|packed| Box::new(packed.with_links(found.links.into_iter())))
+            }
+            Played::Open | Played::Shuffled => packed,
+        };
+    }
 }
 
 /// The ends of a recording that tells no date.

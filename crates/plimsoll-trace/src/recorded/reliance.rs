@@ -365,7 +365,8 @@ fn closed(times: &[(u64, u64)]) -> Option<Reliance> {
     let is_plain = open - left >= EVIDENCE_MIN && explained >= EXPLAINED_MIN;
     let pairs: Vec<(usize, usize)> = ends.iter().copied().zip(lanes..times.len()).collect();
     let is_bounded = lanes < most * LANES_OVER_MOST || most == 1;
-    if !is_plain || !is_bounded || is_by_clock(times, &pairs) {
+    // Which lane sent which is not known: pairs of irregular starts say little of a clock.
+    if !is_plain || !is_bounded || is_regular(times) && is_by_clock(times, &pairs) {
         return None;
     }
     let mut links = vec![None; times.len()];
@@ -380,27 +381,29 @@ fn closed(times: &[(u64, u64)]) -> Option<Reliance> {
     Some(Reliance { way, links })
 }
 
-/// Whether the starts keep to a clock instead of to ends: then a pause is the shorter the longer the
+/// Whether starts come at distances that hardly vary.
+fn is_regular(times: &[(u64, u64)]) -> bool {
+    let gap = |two: &[(u64, u64)]| (two[1].0 - two[0].0) as f64;
+    let (mean, variance) = moments(&times.windows(2).map(gap).collect::<Vec<_>>());
+    ratio(variance.sqrt(), mean) < BY_CLOCK
+}
+
+/// Whether starts keep to a clock instead of to ends: then a pause is the shorter the longer the
 /// request before it took. `pairs` are who ended and who started then.
 fn is_by_clock(times: &[(u64, u64)], pairs: &[(usize, usize)]) -> bool {
-    let gaps: Vec<f64> = times
-        .windows(2)
-        .map(|two| (two[1].0 - two[0].0) as f64)
-        .collect();
-    let (mean, variance) = moments(&gaps);
-    if ratio(variance.sqrt(), mean) >= BY_CLOCK {
-        return false;
-    }
     let took = |one: usize| (times[one].1 - times[one].0) as f64;
     let pause = |(one, starts): (usize, usize)| times[starts].0 as f64 - times[one].1 as f64;
     let (mean_took, spread) = moments(&pairs.iter().map(|pair| took(pair.0)).collect::<Vec<_>>());
+    if spread.sqrt() < mean_took * 1e-3 {
+        // Where all take the same time nothing is told, and of regular starts a clock is the safer guess.
+        return is_regular(times);
+    }
     let (mean_pause, _) = moments(&pairs.iter().map(|pair| pause(*pair)).collect::<Vec<_>>());
     let together = pairs
         .iter()
         .map(|pair| (took(pair.0) - mean_took) * (pause(*pair) - mean_pause));
     let slope = ratio(together.sum::<f64>() / pairs.len() as f64, spread);
-    // Where all take the same time nothing is told, and a clock is the safer guess.
-    spread.sqrt() < mean_took * 1e-3 || slope < -0.5
+    slope < -0.5
 }
 
 /// Mean and variance.
@@ -491,6 +494,14 @@ mod tests {
                 rng.exponential(mean)
             });
             assert_eq!(found(bursts).map(|found| found.way), None);
+            // Alone, and again at the next tick of a clock of 64 Hz.
+            let alone = open(seed, |rng| rng.exponential(1e8));
+            let mut rng = Rng::new(Seed(seed + 100));
+            let mut again = |at: u64| (at, at + ns(rng.exponential(1e6)));
+            let ticks: Vec<(u64, u64)> =
+                alone.iter().map(|one| again(one.0 + 15_625_000)).collect();
+            let both = [alone, ticks].concat();
+            assert_eq!(found(both).map(|found| found.way), None);
         }
     }
 

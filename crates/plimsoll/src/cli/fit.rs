@@ -61,7 +61,7 @@ pub(super) struct Args {
     #[arg(long, value_parser = units::parse_duration, value_name = "WINDOW")]
     shuffle: Option<Nanos>,
     /// Of requests: play them at their instants alone, also where the recording looks like a closed
-    /// loop (as many in flight as ever for much of the time).
+    /// loop (as many in flight as ever for much of the time, or requests that waited for earlier ones).
     #[arg(long)]
     open_loop: bool,
     /// Workload file to write.
