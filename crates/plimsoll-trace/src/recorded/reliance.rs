@@ -30,6 +30,8 @@ const LOOKED_AT: usize = 1 << 16;
 const STEADY: f64 = 1.26;
 /// Share of the requests that must follow another in the steady pause, chance taken off.
 const CHAINED_MIN: f64 = 0.2;
+/// Starts that are steady after so many starts, in parts of those that are after ends, are no chains.
+const AS_STEADY: f64 = 0.4;
 /// How many times as many pairs there must be in the steady pause as by chance.
 const OVER_CHANCE: f64 = 3.0;
 
@@ -198,13 +200,15 @@ struct Steady {
     low: f64,
     high: f64,
     by_chance: f64,
+    /// Pairs beyond chance.
+    over: f64,
 }
 
-/// The steady pause with the most pairs over chance, and none longer than `longest`: chance is how
+/// The steady pause with the most pairs over chance, `least` or more, and none longer than `longest`: chance is how
 /// dense pairs are around it.
-fn steady(sorted: &[f64], requests: usize, longest: f64) -> Option<Steady> {
+fn steady(sorted: &[f64], least: f64, longest: f64) -> Option<Steady> {
     let below = |pause: f64| sorted.partition_point(|one| *one < pause);
-    let mut best: Option<(f64, Steady)> = None;
+    let mut best: Option<Steady> = None;
     // Windows that begin at a pause that is there, a thousand of them at most.
     for first in (0..sorted.len()).step_by((sorted.len() / 4_096).max(1)) {
         let low = sorted[first];
@@ -221,20 +225,28 @@ fn steady(sorted: &[f64], requests: usize, longest: f64) -> Option<Steady> {
         let room = (low - width - left).max(0.0) + 3.0 * width;
         let by_chance = around as f64 * width / room;
         let over = count - by_chance;
-        let is_plain = over >= CHAINED_MIN * requests as f64 && count >= OVER_CHANCE * by_chance;
-        if is_plain && best.as_ref().is_none_or(|(most, _)| over > *most) {
-            let by_chance = by_chance / count;
-            best = Some((
+        let is_plain = over >= least && count >= OVER_CHANCE * by_chance;
+        if is_plain && best.as_ref().is_none_or(|best| over > best.over) {
+            best = Some(Steady {
+                low,
+                high,
+                by_chance: by_chance / count,
                 over,
-                Steady {
-                    low,
-                    high,
-                    by_chance,
-                },
-            ));
+            });
         }
     }
-    best.map(|(_, steady)| steady)
+    best
+}
+
+/// Distances between starts, as far back as those that are looked at for pauses.
+fn distances(times: &[(u64, u64)]) -> Vec<f64> {
+    let back = |n: usize| (1..=ENDS_BACK.min(n)).map(move |distance| (n, n - distance));
+    let pairs = (0..times.len()).flat_map(back);
+    let mut distances: Vec<f64> = pairs
+        .map(|(late, early)| times[late].0.saturating_sub(times[early].0).max(1) as f64)
+        .collect();
+    distances.sort_by(f64::total_cmp);
+    distances
 }
 
 fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
@@ -247,12 +259,17 @@ fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
     // What is further back than that, the ends that are looked at may not reach.
     let lasted = looked_at.last()?.0.saturating_sub(looked_at.first()?.0) as f64;
     let longest = PAUSE_GAPS * lasted / looked_at.len() as f64;
-    let steady = steady(&sorted, looked_at.len(), longest)?;
+    let found = steady(&sorted, CHAINED_MIN * looked_at.len() as f64, longest)?;
+    // Where starts are as steady after starts as after ends, they may keep to a clock: that of a timer
+    // in which the requests end within a small part of its tick looks like chains otherwise.
+    if steady(&distances(looked_at), AS_STEADY * found.over, longest).is_some() {
+        return None;
+    }
     let mut links = vec![None; times.len()];
     let mut follows = vec![false; times.len()];
     let mut pairs = Vec::new();
     pauses(times, &by_end(times), |pause, one, starts| {
-        let fits = pause >= steady.low && pause < steady.high;
+        let fits = pause >= found.low && pause < found.high;
         if fits && !follows[starts] && links[one].is_none() {
             follows[starts] = true;
             links[one] = link(times, one, starts);
@@ -264,8 +281,8 @@ fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
     is_plain.then_some(Reliance {
         way: Way::Chained {
             share,
-            by_chance: steady.by_chance,
-            pause_ns: (steady.low, steady.high),
+            by_chance: found.by_chance,
+            pause_ns: (found.low, found.high),
         },
         links,
     })
@@ -500,6 +517,13 @@ mod tests {
             let mut again = |at: u64| (at, at + ns(rng.exponential(1e6)));
             let ticks: Vec<(u64, u64)> =
                 alone.iter().map(|one| again(one.0 + 15_625_000)).collect();
+            let both = [alone, ticks].concat();
+            assert_eq!(found(both).map(|found| found.way), None);
+            // Half of them at the next tick, and most over long before it.
+            let alone = open(seed, |rng| rng.exponential(1e8));
+            let some = alone.iter().step_by(2);
+            let mut soon = |at: u64| (at, at + 300_000 + ns(rng.exponential(1e5)));
+            let ticks: Vec<(u64, u64)> = some.map(|one| soon(one.0 + 15_625_000)).collect();
             let both = [alone, ticks].concat();
             assert_eq!(found(both).map(|found| found.way), None);
         }

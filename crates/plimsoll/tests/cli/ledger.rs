@@ -254,9 +254,10 @@ impl Drop for Served {
         let _ = self.server.kill();
         let _ = self.server.wait();
         program("losetup", &["--detach", &self.device]);
-        program("umount", &[&self.mount]);
         let _ = self.client.kill();
         let _ = self.client.wait();
+        // The kernel may still be letting go of the loop device.
+        program("umount", &["--lazy", &self.mount]);
     }
 }
 
