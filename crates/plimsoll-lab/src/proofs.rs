@@ -275,9 +275,7 @@ impl Bench<'_> {
     }
 
     fn all(&self, actions: &[(String, Action)], hosts: &mut dyn Hosts) -> Result<(), Trouble> {
-        actions
-            .iter()
-            .try_for_each(|(node, action)| Ok(hosts.on(node)?.carry_out(self.id, action)?))
+        Ok(crate::faults::carry_out(actions, self.id, hosts)?)
     }
 }
 

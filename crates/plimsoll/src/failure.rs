@@ -35,8 +35,8 @@ Exit codes:
   2    a mistake in the command line or in an input file
   10   compare --fail-on different: at least one arm differs
   11   compare --fail-on inconclusive: at least one verdict is open
-  12   a target failed the write-verify, and nothing was measured on it; or --verify-data or a
-       ledger found bad blocks
+  12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
+       ledger or faults under load found bad blocks
   13   something plimsoll made could not be removed; run `plimsoll raze`
   14   a model, or the load that was submitted, missed a stated gate
   15   a node that load came from, or that was recorded, was lost; what there was of it is kept

@@ -205,23 +205,23 @@ impl Ground {
         let ordered_at = Sessions::now();
         let struck = self.carry_out(&blow.strike, planned);
         let struck_at = Sessions::now();
-        if struck.is_ok() {
-            self.let_last(planned, &sessions, wanted, stop)?;
-        }
+        let lasted = match struck {
+            Ok(()) => self.let_last(planned, &sessions, wanted, stop),
+            failed => failed,
+        };
         let under_load = !blow.ends_sessions(&self.made);
-        if !under_load {
-            sessions.end()?;
-        }
+        let ended = if under_load { Ok(()) } else { sessions.end() };
         let healing_at = Sessions::now();
+        // Whatever went wrong until now.
         let healed = self.carry_out(&blow.heal, planned);
         let healed_at = Sessions::now();
-        struck?;
         healed.map_err(|failure| {
             failure.hint(format!(
                 "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
                 wanted.name
             ))
         })?;
+        lasted.and(ended)?;
         if under_load {
             self.wait_for(&sessions, wanted.patience, stop);
         }

@@ -9,6 +9,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::Place;
 use plimsoll_engine::ledger::{self, CheckOptions, WriteOptions};
+use plimsoll_engine::sys::clock::wall_clock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -170,9 +171,4 @@ impl Seen {
             self.last = Some((now, done));
         }
     }
-}
-
-fn wall_clock() -> Nanos {
-    let now = jiff::Timestamp::now().as_nanosecond();
-    Nanos(u64::try_from(now).unwrap_or_default())
 }

@@ -53,9 +53,9 @@ enum Command {
 /// belongs on storage that is not under test.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  plimsoll ledger write /mnt/a --ledger /root/a.ledger --for 5m
+  plimsoll ledger write /mnt/a --ledger a.ledger --for 5m
   plimsoll ledger write /dev/sdx --destroy --ledger a.ledger --sync fsync:32
-  plimsoll ledger check /mnt/a --ledger /root/a.ledger")]
+  plimsoll ledger check /mnt/a --ledger a.ledger")]
 struct WriteArgs {
     /// Directories, new files, block devices, or NFS exports (nfs://host/export).
     #[arg(required = true, value_name = "TARGET")]
@@ -98,8 +98,8 @@ struct WriteArgs {
 /// wait.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  plimsoll ledger stamp /mnt/a --ledger /root/a.ledger --for 5m
-  plimsoll ledger check /mnt/a --ledger /root/a.ledger")]
+  plimsoll ledger stamp /mnt/a --ledger a.ledger --for 5m
+  plimsoll ledger check /mnt/a --ledger a.ledger")]
 struct StampArgs {
     /// A directory; the file is plimsoll.stamps in it.
     #[arg(value_name = "DIRECTORY")]
