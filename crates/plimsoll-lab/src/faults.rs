@@ -69,8 +69,8 @@ pub fn plan(fault: Fault, server: &Server, made: &Made, site: &Site) -> Result<B
     let pause = |mark| Action::Pause { mark };
     let resume = |mark| Action::Resume { mark };
     match fault {
-        Fault::Kill => with_restoring(of(|mark| Action::Kill { mark }), server, made),
-        Fault::Stop => with_restoring(of(|mark| Action::Stop { mark }), server, made),
+        Fault::Kill => with_restoring(of(|mark| Action::Kill { mark }), server, (made, site)),
+        Fault::Stop => with_restoring(of(|mark| Action::Stop { mark }), server, (made, site)),
         Fault::Pause => Ok(on_marks(pause, resume, None)),
         Fault::Slow => Ok(on_marks(pause, resume, Some(SLOW))),
         Fault::LinkDown => link(server, site, None),
@@ -119,16 +119,27 @@ fn restoring<'a>(server: &Server, made: &'a Made) -> Result<[&'a [(String, Actio
     })
 }
 
-/// What the fault leaves of the server's parts elsewhere is taken away before it is brought back.
+/// What the fault leaves of the server's parts elsewhere is taken away before it is brought back. The
+/// others may have cut the power of a machine whose processes died: then nothing is left of them there.
 fn with_restoring(
     strike: Vec<(String, Action)>,
     server: &Server,
-    made: &Made,
+    (made, site): (&Made, &Site),
 ) -> Result<Blow, Unmet> {
     let [lose, restore] = restoring(server, made)?;
+    let fenced =
+        node_of(server, site).filter(|node| !node.fence.is_empty() && !node.power.is_empty());
+    let mut heal = Vec::new();
+    if let Some(node) = fenced {
+        let switch = node.power.clone();
+        heal.push((HERE.to_owned(), Action::Power { switch, on: true }));
+    }
+    let stays = |(at, _): &&(String, Action)| fenced.is_none_or(|node| *at != node.name);
+    heal.extend(lose.iter().filter(stays).cloned());
+    heal.extend_from_slice(restore);
     Ok(Blow {
         strike,
-        heal: [lose, restore].concat(),
+        heal,
         beat: None,
     })
 }

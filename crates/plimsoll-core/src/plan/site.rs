@@ -142,6 +142,10 @@ pub struct Node {
     /// The command that switches its power, `on` or `off` added; empty when nobody named one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub power: Vec<String>,
+    /// The command by which other nodes cut its power, `off` or `status` and its name added; empty when
+    /// nobody named one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fence: Vec<String>,
 }
 
 impl Node {

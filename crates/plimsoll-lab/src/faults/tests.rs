@@ -13,6 +13,7 @@ fn node(name: &str, reach: Reach, address: &str) -> Node {
         direct_align_bytes: 0,
         first_port: 0,
         power: Vec::new(),
+        fence: Vec::new(),
     }
 }
 

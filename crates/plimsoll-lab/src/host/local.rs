@@ -59,6 +59,7 @@ const ALLOWED: &[&str] = &[
     "rados",
     "rbd",
     "rpcbind",
+    "sh",
     "tgtadm",
     "tgtd",
     "timeout",
@@ -262,6 +263,11 @@ impl LocalHost {
         let starts_nbdkit = |args: &[Arg]| matches!(args, [Arg::Text(zero), Arg::Text(t), ..] if zero == "0" && t == "nbdkit");
         if cmd.program == "timeout" && !is_trusted && !starts_nbdkit(&cmd.args) {
             return refuse("plans start nbdkit with it, and nothing else".into());
+        }
+        // A script, and only one that a step of the same journal wrote.
+        let is_of_journal = |args: &[Arg]| matches!(args, [Arg::Text(script), ..] if Path::new(script).parent().is_some_and(|dir| dirs::carries_mark(dir, id)));
+        if cmd.program == "sh" && !is_trusted && !is_of_journal(&cmd.args) {
+            return refuse("plans start scripts of their own with it, and nothing else".into());
         }
         let names_device = |arg: &Arg| matches!(arg, Arg::Text(t) if t.starts_with("/dev/"));
         // What users name themselves may format plain files.

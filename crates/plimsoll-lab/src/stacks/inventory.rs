@@ -23,6 +23,9 @@ pub struct Machine {
     pub dir: String,
     /// The command that switches its power, `on` or `off` added; empty when there is none.
     pub power: Vec<String>,
+    /// The command by which the other nodes cut its power, `off` or `status` and its name added; empty
+    /// when there is none.
+    pub fence: Vec<String>,
 }
 
 /// The machines of a file.
@@ -158,6 +161,7 @@ fn unseen(machine: &Machine) -> Node {
         direct_align_bytes: 0,
         first_port: 0,
         power: machine.power.clone(),
+        fence: machine.fence.clone(),
     }
 }
 

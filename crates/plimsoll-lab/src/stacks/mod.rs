@@ -22,6 +22,7 @@ pub mod nfs;
 pub(crate) mod node;
 pub mod own;
 pub mod raid;
+pub mod san;
 mod sandbox;
 pub(crate) mod site;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub const ALL: &[&dyn Stack] = &[
     &gluster::Gluster,
     &ceph::Ceph,
     &lustre::Lustre,
+    &san::San,
     &own::Own,
 ];
 
@@ -210,16 +212,19 @@ pub enum Verb {
     Scrub,
     /// The data as they are now are kept beside those that change.
     Snapshot,
+    /// What serves it moves to another node, as planned.
+    Switch,
 }
 
 impl Verb {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Verb; 5] = [
+    pub const ALL: [Verb; 6] = [
         Verb::Grow,
         Verb::Degrade,
         Verb::Rebuild,
         Verb::Scrub,
         Verb::Snapshot,
+        Verb::Switch,
     ];
 
     /// Its name on the command line.
@@ -231,6 +236,7 @@ impl Verb {
             Verb::Rebuild => "rebuild",
             Verb::Scrub => "scrub",
             Verb::Snapshot => "snapshot",
+            Verb::Switch => "switch",
         }
     }
 }

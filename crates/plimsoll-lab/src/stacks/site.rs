@@ -68,6 +68,7 @@ pub(super) fn site(
         direct_align_bytes: found.direct_align_bytes,
         first_port,
         power: Vec::new(),
+        fence: Vec::new(),
     };
     Ok(match place {
         Place::Here => {

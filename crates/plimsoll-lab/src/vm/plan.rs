@@ -20,6 +20,9 @@ const EACH_MAX: u16 = 20;
 /// Where everything is made on a machine: on the disk that a power cut leaves as it is.
 const DATA_DIR: &str = "/data/plimsoll";
 
+/// What machines cut each other's power with.
+const GUEST_POWER: &str = "/lab/power";
+
 /// How long a machine may take until it is ready: under emulation, with others beside it.
 const BOOT_LIMIT_S: u32 = 240;
 
@@ -143,6 +146,7 @@ impl<'a> Planned<'a> {
             direct_align_bytes: 0,
             first_port: 0,
             power: commands.power_of(&name),
+            fence: vec![GUEST_POWER.into()],
             name,
         };
         let servers = numbers(wanted.nodes, 1).map(|n| node(format!("n{n}"), n));

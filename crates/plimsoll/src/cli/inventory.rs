@@ -53,6 +53,8 @@ struct NodeEntry {
     dir: String,
     #[serde(default)]
     power: Vec<String>,
+    #[serde(default)]
+    fence: Vec<String>,
 }
 
 fn default_dir() -> String {
@@ -99,6 +101,7 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
             address: entry.address.clone(),
             dir: checked_dir(&entry.dir).map_err(of_node)?,
             power: entry.power.clone(),
+            fence: checked_fence(&entry.fence).map_err(of_node)?,
         });
     }
     if let Some(address) = &file.address {
@@ -109,6 +112,18 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
         address: file.address,
         machines,
     })
+}
+
+/// The words go through files of others, where blanks part them and quotes end them.
+fn checked_fence(words: &[String]) -> Result<Vec<String>, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@=:,".contains(c);
+    match words.iter().find(|word| !word.chars().all(is_plain)) {
+        None => Ok(words.to_vec()),
+        Some(word) => Err(format!(
+            "the word '{word}' of fence may have only letters, digits and / . _ - + @ = : ,; put the \
+             rest into a script and name that"
+        )),
+    }
 }
 
 fn check_name(n: usize, name: &str) -> Result<(), String> {

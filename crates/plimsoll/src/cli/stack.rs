@@ -59,6 +59,8 @@ enum Verb {
     Scrub(Change),
     /// Keep the data of a stack as they are now, beside those that change.
     Snapshot(Change),
+    /// Move what serves a stack to another node, as one does before work on the node it is on.
+    Switch(Change),
 }
 
 #[derive(Debug, clap::Args)]
@@ -190,6 +192,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         Verb::Rebuild(args) => change(args, &How::plain(stacks::Verb::Rebuild), &state),
         Verb::Scrub(args) => change(args, &How::plain(stacks::Verb::Scrub), &state),
         Verb::Snapshot(args) => change(args, &How::plain(stacks::Verb::Snapshot), &state),
+        Verb::Switch(args) => change(args, &How::plain(stacks::Verb::Switch), &state),
     }
 }
 

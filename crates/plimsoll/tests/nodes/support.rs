@@ -392,6 +392,7 @@ pub(crate) fn node(place: &Path, address: &str) -> Node {
         free_bytes: 0,
         direct_align_bytes: 0,
         power: Vec::new(),
+        fence: Vec::new(),
         first_port: 24_260,
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn plan(
             ));
         }
         (Verb::Rebuild, None) => return unmet("nothing was taken away; all are there".into()),
-        (Verb::Scrub | Verb::Snapshot, _) => {
+        (Verb::Scrub | Verb::Snapshot | Verb::Switch, _) => {
             return unmet(format!("{} cannot {verb}", order.choice.parts));
         }
     }

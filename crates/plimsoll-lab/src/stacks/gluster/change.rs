@@ -56,7 +56,7 @@ pub(super) fn plan(
             ));
         }
         (Verb::Rebuild, None) => return unmet("no node was taken away; all are there".into()),
-        (Verb::Scrub | Verb::Snapshot, _) => {
+        (Verb::Scrub | Verb::Snapshot | Verb::Switch, _) => {
             return unmet(format!("a volume over plain directories cannot {verb}"));
         }
     }

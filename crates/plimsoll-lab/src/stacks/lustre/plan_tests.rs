@@ -37,6 +37,7 @@ fn machines() -> Option<Place> {
         reach: vec!["ssh".into(), format!("storage{number}")],
         address: format!("10.0.0.{number}"),
         power: Vec::new(),
+        fence: Vec::new(),
         dir: "/srv/bench".into(),
     };
     Some(Place::Inventory(Box::new(Inventory {

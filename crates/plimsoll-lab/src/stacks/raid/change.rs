@@ -47,8 +47,16 @@ pub(super) fn plan(
         },
         Verb::Scrub => scrub(&mut plan, order),
         Verb::Snapshot => snapshot(&mut plan, order, record)?,
+        Verb::Switch => return Err(unmovable()),
     }
     Ok(plan)
+}
+
+/// Only the machine that mounts it runs it.
+pub(super) fn unmovable() -> Unmet {
+    Unmet(vec![
+        "the array runs on its client, so there is nothing to switch; see the stack san".into(),
+    ])
 }
 
 fn grow(plan: &mut Plan, order: &Order<'_>, new: &Node<'_>) -> Result<(), Unmet> {

@@ -320,6 +320,7 @@ pub(super) fn change(
         // A reshape that fails half way cannot be taken back.
         (Verb::Grow, _) => return unmet("an md array is not grown; by=btrfs is".into()),
         (Verb::Snapshot, _) => return unmet("md has no snapshots; by=btrfs has".into()),
+        (Verb::Switch, _) => return Err(super::change::unmovable()),
     }
     Ok((plan, array.made()))
 }

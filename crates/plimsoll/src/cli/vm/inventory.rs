@@ -33,10 +33,11 @@ pub(super) fn written(address_here: &str, nodes: &[Node]) -> String {
         };
         let _ = write!(
             text,
-            "\n[[node]]\nname = {}\ncommand = [{}]\npower = [{}]\naddress = {}\ndir = {}\n",
+            "\n[[node]]\nname = {}\ncommand = [{}]\npower = [{}]\nfence = [{}]\naddress = {}\ndir = {}\n",
             quoted(&node.name),
             list(words),
             list(&node.power),
+            list(&node.fence),
             quoted(&node.address),
             quoted(&node.dir)
         );
@@ -70,6 +71,7 @@ mod tests {
             direct_align_bytes: 0,
             first_port: 0,
             power: words.to_vec(),
+            fence: vec!["/lab/power".into()],
         };
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("lab.toml");
@@ -80,6 +82,7 @@ mod tests {
         let machine = &read.machines[0];
         assert_eq!((&*machine.name, &machine.reach[..]), ("n1", &words[..]));
         assert_eq!(machine.power, words);
+        assert_eq!(machine.fence, ["/lab/power"]);
         assert_eq!(
             (&*machine.address, &*machine.dir),
             ("10.92.7.1", "/data/plimsoll")

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is done with a SAN while it is up: moved to another node, a node taken away and brought back,
+//! everything read and compared.
+
+use plimsoll_core::plan::{Action, Node, Plan};
+
+use super::super::{Unmet, Verb};
+use super::cluster::{Cluster, MOVE_LIMIT_S, REBUILD_LIMIT_S};
+use crate::journal::Record;
+
+/// The steps of a change.
+pub(super) fn plan(verb: Verb, cluster: &Cluster<'_>, record: &Record) -> Result<Plan, Unmet> {
+    let unmet = |text: String| Err(Unmet(vec![text]));
+    let nodes = cluster.with_disks();
+    let Some((first, last)) = nodes.first().zip(nodes.last()) else {
+        return unmet("it has no nodes".into());
+    };
+    let run = |node: &Node, words: &[&str], limit_s: u32| {
+        Action::Run(cluster.script(node, words).within_s(limit_s))
+    };
+    let is_gone = record.is_stopped(&cluster.mark(last, "cluster"));
+    let mut plan = Plan::default();
+    match (verb, is_gone) {
+        (Verb::Switch, false) => {
+            let why = "move the array to another node";
+            plan.step_on(
+                &first.name,
+                why,
+                run(first, &["switch"], MOVE_LIMIT_S),
+                None,
+            );
+        }
+        (Verb::Degrade, false) => {
+            let why = format!("take node {} away", last.name);
+            for action in cluster.leaving(last) {
+                plan.step_on(&last.name, &why, action, None);
+            }
+        }
+        (Verb::Rebuild, true) => {
+            for daemon in cluster.daemons(last) {
+                let why = format!("bring node {} back", last.name);
+                plan.step_on(&last.name, &why, daemon, None);
+            }
+            let whole = Action::Await(cluster.script(last, &["whole"]).within_s(REBUILD_LIMIT_S));
+            plan.step_on(&last.name, "wait until it has what it missed", whole, None);
+        }
+        (Verb::Scrub, false) => {
+            for node in nodes {
+                let why = "read and compare everything, where the array runs";
+                plan.step_on(
+                    &node.name,
+                    why,
+                    run(node, &["scrub"], REBUILD_LIMIT_S),
+                    None,
+                );
+            }
+        }
+        (Verb::Switch | Verb::Degrade | Verb::Scrub, true) => {
+            return unmet(format!(
+                "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+                last.name
+            ));
+        }
+        (Verb::Rebuild, false) => return unmet("no node was taken away; all are there".into()),
+        (Verb::Grow | Verb::Snapshot, _) => {
+            return unmet(format!("an array whose legs are all taken cannot {verb}"));
+        }
+    }
+    Ok(plan)
+}

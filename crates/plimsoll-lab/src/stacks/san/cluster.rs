@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The nodes of a SAN and its client, as steps.
+
+use plimsoll_core::plan::{Action, Cmd, Node, Plan, Ready, Server};
+use std::fmt::Write as _;
+
+use super::super::node::chain::{Chain, SECTOR_BYTES};
+use super::super::node::{self, file_system};
+use super::super::{Order, Unmet};
+use super::config::{self, Parameters};
+
+/// The resource agent, and what stands beside it on a node.
+const FILES: [(&str, &str); 3] = [
+    ("leg", include_str!("node/leg")),
+    ("fence", include_str!("node/fence")),
+    ("run", include_str!("node/run")),
+];
+
+/// How long one step of a node may take: on an emulated machine each command takes a second or two.
+const STEP_LIMIT_S: u32 = 120;
+
+/// How long the cluster may take to be up, or to move everything from a node.
+pub(super) const MOVE_LIMIT_S: u32 = 300;
+
+/// How long a leg may take to be rebuilt.
+pub(super) const REBUILD_LIMIT_S: u32 = 3600;
+
+/// The port of iSCSI.
+const PORT: u16 = 3260;
+
+/// The cluster of an order.
+#[derive(Debug)]
+pub(super) struct Cluster<'a> {
+    order: &'a Order<'a>,
+    with_disks: usize,
+    token_ms: u64,
+    service: String,
+}
+
+impl<'a> Cluster<'a> {
+    pub(super) fn of(order: &'a Order<'a>) -> Result<Self, Unmet> {
+        let servers = &order.site.servers;
+        let mut unmet = Vec::new();
+        if servers.iter().any(|server| server.reach.is_this_machine()) {
+            unmet.push(
+                "every node needs a kernel of its own: name machines with --on lab.toml (plimsoll vm up \
+                 makes some)"
+                    .into(),
+            );
+            return Err(Unmet(unmet));
+        }
+        for server in servers {
+            if server.fence.is_empty() {
+                unmet.push(format!(
+                    "nobody can cut the power of {}, and without that two nodes may write at once: name a \
+                     command for it in the inventory (fence = [...])",
+                    server.name
+                ));
+            }
+            if let Err(wrong) = node::check_path(&order.dir_on(&server.dir)) {
+                unmet.extend(wrong.0);
+            }
+        }
+        if !unmet.is_empty() {
+            return Err(Unmet(unmet));
+        }
+        let settings = order.settings();
+        Ok(Cluster {
+            order,
+            with_disks: usize::from(config::nodes(settings)?),
+            token_ms: config::token_ms(settings)?,
+            service: config::service(settings, servers)?,
+        })
+    }
+
+    fn servers_of_site(&self) -> &'a [Node] {
+        &self.order.site.servers
+    }
+
+    /// The nodes that have a leg; the first makes the array.
+    pub(super) fn with_disks(&self) -> &'a [Node] {
+        &self.servers_of_site()[..self.with_disks]
+    }
+
+    /// Directory of a node.
+    pub(super) fn dir(&self, node: &Node) -> String {
+        self.order.dir_on(&node.dir)
+    }
+
+    fn disk(&self, node: &Node) -> String {
+        format!("{}/leg.img", self.dir(node))
+    }
+
+    pub(super) fn mark(&self, node: &Node, daemon: &str) -> String {
+        self.order.mark(&format!("{}-{daemon}", node.name))
+    }
+
+    /// The begin of the names of targets.
+    fn names(&self) -> String {
+        format!("iqn.2026-01.lab.plimsoll:{}", self.order.id)
+    }
+
+    /// Where clients find the disk.
+    fn portal(&self) -> String {
+        let address = self.service.split('/').next().unwrap_or_default();
+        format!("{address}:{PORT}")
+    }
+
+    pub(super) fn description(&self) -> String {
+        let settings = self.order.settings();
+        format!(
+            "{} on RAID {} of the kernel over {} nodes by iSCSI{}, moved by pacemaker, exported by iSCSI \
+             at {} as {}.service",
+            settings.text("fs"),
+            settings.text("raid"),
+            self.with_disks,
+            if settings.flag("witness") {
+                " and a witness"
+            } else {
+                ""
+            },
+            self.portal(),
+            self.names()
+        )
+    }
+
+    /// The servers that are watched.
+    pub(super) fn servers(&self) -> Vec<Server> {
+        let server = |node: &Node| Server {
+            name: node.name.clone(),
+            node: node.name.clone(),
+            marks: ["ring", "cluster"]
+                .map(|daemon| self.mark(node, daemon))
+                .into(),
+        };
+        self.with_disks().iter().map(server).collect()
+    }
+
+    /// A command of the script of a node.
+    pub(super) fn script(&self, node: &Node, words: &[&str]) -> Cmd {
+        let script = format!("{}/run", self.dir(node));
+        let words = words.iter().map(ToString::to_string);
+        Cmd::new("sh", std::iter::once(script).chain(words)).within_s(STEP_LIMIT_S)
+    }
+
+    /// What starts a node, in order.
+    pub(super) fn daemons(&self, node: &Node) -> [Action; 2] {
+        let start = |daemon: &str, ready: Ready| Action::Start {
+            cmd: self.script(node, &[daemon]),
+            mark: self.mark(node, daemon),
+            log: format!("{}/{daemon}.out", self.dir(node)),
+            ready,
+        };
+        let is_up = |what: &str| Ready::Succeeds(self.script(node, &["is-up", what]));
+        [
+            start("ring", is_up("ring")),
+            start("cluster", is_up("cluster")),
+        ]
+    }
+
+    /// What takes a node away in good order.
+    pub(super) fn leaving(&self, node: &Node) -> [Action; 3] {
+        let end = |daemon: &str| Action::Stop {
+            mark: self.mark(node, daemon),
+        };
+        let leave = self.script(node, &["leave"]).within_s(MOVE_LIMIT_S);
+        [Action::Run(leave), end("cluster"), end("ring")]
+    }
+
+    fn parameters(&self) -> Parameters {
+        let of_all = |value: &dyn Fn(&Node) -> String| {
+            let pair = |node: &Node| format!("{}={}", node.name, value(node));
+            let pairs: Vec<String> = self.with_disks().iter().map(pair).collect();
+            pairs.join(" ")
+        };
+        vec![
+            ("disks", of_all(&|node| self.disk(node))),
+            ("addresses", of_all(&|node| node.address.clone())),
+            ("iqn", self.names()),
+            ("service", self.service.clone()),
+            ("serial", self.order.id.to_uppercase()),
+            ("uuid", config::array_uuid(self.order.id)),
+            // Twice the time after which a cut is seen by everybody, and a little more.
+            ("sure_s", (self.token_ms.div_ceil(1000) * 5 + 3).to_string()),
+        ]
+    }
+
+    /// What the script of a node reads.
+    fn settings_of(&self, node: &Node) -> String {
+        let parameters = self.parameters();
+        let names: Vec<&str> = parameters.iter().map(|(name, _)| *name).collect();
+        let mut text: String = parameters
+            .iter()
+            .map(|(name, value)| format!("{name}='{value}'\n"))
+            .collect();
+        let count = self.servers_of_site().len();
+        let level = self.order.settings().text("raid");
+        let (names, node) = (names.join(" "), &node.name);
+        let _ = write!(
+            text,
+            "parameters='{names}'\nnode={node}\nlevel={level}\nmembers={count}\n"
+        );
+        text
+    }
+
+    /// Adds the nodes: their files, the array, and the cluster that carries it.
+    pub(super) fn add_to(&self, plan: &mut Plan) {
+        let key = format!("{}/key", self.order.dir());
+        plan.step(
+            "make the key of the cluster",
+            Action::MakeSecret(key.clone()),
+            None,
+        );
+        for node in self.servers_of_site() {
+            self.add_files(plan, node, &key);
+        }
+        self.add_array(plan);
+        let all = self.servers_of_site();
+        for node in all {
+            let [ring, _] = self.daemons(node);
+            let mark = self.mark(node, "ring");
+            plan.step_on(
+                &node.name,
+                "join the ring",
+                ring,
+                Some(Action::Stop { mark }),
+            );
+        }
+        for node in all {
+            let [_, cluster] = self.daemons(node);
+            let mark = self.mark(node, "cluster");
+            plan.step_on(
+                &node.name,
+                "start the cluster manager",
+                cluster,
+                Some(Action::Stop { mark }),
+            );
+        }
+        // Undone, whichever node is asked first ends everything at once, so that nothing moves from one
+        // to the next, and nobody is fenced for going.
+        for node in all {
+            let is_whole = Action::Await(self.script(node, &["whole"]).within_s(MOVE_LIMIT_S));
+            let stop = Action::Run(self.script(node, &["stop-all"]).within_s(MOVE_LIMIT_S));
+            plan.step_on(&node.name, "see the array served", is_whole, Some(stop));
+        }
+    }
+
+    fn add_files(&self, plan: &mut Plan, node: &Node, key: &str) {
+        let dir = self.dir(node);
+        node::add_dir_on(plan, node, &dir);
+        let copy = Action::CopySecret {
+            from: key.into(),
+            to: format!("{dir}/secret"),
+        };
+        plan.step_on(&node.name, "give the node the key", copy, None);
+        let mut write = |name: &str, text: String, secret: Option<String>| {
+            let write = Action::WriteFile {
+                path: format!("{dir}/{name}"),
+                text,
+                secret,
+            };
+            plan.step_on(&node.name, &format!("write {name}"), write, None);
+        };
+        // The ring wants 128 bytes at least.
+        write("key", "{secret}".repeat(4), Some(format!("{dir}/secret")));
+        let servers = self.servers_of_site();
+        write(
+            "ring.conf",
+            config::ring(&dir, servers, self.token_ms),
+            None,
+        );
+        write(
+            "cib.xml",
+            config::cib(&self.parameters(), servers, self.with_disks()),
+            None,
+        );
+        write("settings", self.settings_of(node), None);
+        for (name, text) in FILES {
+            write(name, text.into(), None);
+        }
+    }
+
+    fn add_array(&self, plan: &mut Plan) {
+        let clear = |node: &Node| Action::Run(self.script(node, &["clear"]));
+        for node in self.with_disks() {
+            let size = self.order.size_bytes.to_string();
+            let reserve = Cmd::new("fallocate", ["--length".into(), size, self.disk(node)]);
+            plan.step_on(&node.name, "reserve the leg", Action::Run(reserve), None);
+        }
+        let [first, others @ ..] = self.with_disks() else {
+            return;
+        };
+        for node in others {
+            let lend = Action::Run(self.script(node, &["lend"]));
+            plan.step_on(&node.name, "lend the leg", lend, Some(clear(node)));
+        }
+        let create = Action::Run(self.script(first, &["create"]));
+        plan.step_on(&first.name, "make the array", create, Some(clear(first)));
+        for node in others {
+            plan.step_on(&node.name, "take the leg back", clear(node), None);
+        }
+    }
+
+    /// Adds the client on this machine; gives the directory where the file system is mounted.
+    pub(super) fn add_client(&self, plan: &mut Plan) -> Result<String, Unmet> {
+        let dir = self.order.dir();
+        if let Some(why) = node::check_sockets(&dir) {
+            return Err(Unmet(vec![why]));
+        }
+        let chain = Chain {
+            dir: &dir,
+            id: self.order.id,
+            number: 0,
+        };
+        let (names, portal) = (self.names(), self.portal());
+        // No limit of time for a request: what is away is waited for, until the watchdog ends it.
+        let disk = format!(
+            "driver=iscsi,node-name=lun,transport=tcp,portal={portal},target={names}.service,lun=0,\
+             initiator-name={names}.client,cache.direct=on,timeout=0"
+        );
+        chain.add_client(plan, Vec::new(), &disk);
+        let settings = self.order.settings();
+        chain.add_watchdog(plan, &portal, node::fail_after_s(settings)?);
+        chain.add_file(plan);
+        chain.add_loop(plan, 1, SECTOR_BYTES);
+        let at = format!("{dir}/mnt");
+        file_system::add_mount_of(plan, settings, &chain.device_file(), &at);
+        Ok(at)
+    }
+}

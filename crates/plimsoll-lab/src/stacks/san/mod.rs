@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The poor man's SAN: an array of the kernel over iSCSI disks of several nodes, moved from node to
+//! node by a cluster manager, exported as one iSCSI disk at an address of its own.
+//!
+//! What a node does is in the scripts of `node/`; what the cluster is told is in [`config`]; the steps
+//! are in [`cluster`]. Manual: `san.md`.
+
+use plimsoll_core::plan::{Action, Cmd, Made, Plan, Proof};
+use plimsoll_core::settings::{Setting, Unit};
+
+use super::node::{self, chain, file_system};
+use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, Verb};
+use crate::journal::Record;
+use cluster::Cluster;
+
+mod change;
+mod cluster;
+mod config;
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "raid",
+        unit: Unit::Choice(&["1", "5"]),
+        default: "1",
+        help: "a copy on every node; or parity over three nodes and more, its write hole closed by a log",
+    },
+    Setting {
+        name: "nodes",
+        unit: Unit::Count,
+        default: "0",
+        help: "nodes with a disk: 2 to 4 for RAID 1, 3 to 8 for RAID 5; 0: 2 or 3",
+    },
+    Setting {
+        name: "witness",
+        unit: Unit::Flag,
+        default: "off",
+        help: "one node more that has no disk and a vote, so that of two nodes the right one goes on at \
+               once",
+    },
+    Setting {
+        name: "service",
+        unit: Unit::Text,
+        default: "",
+        help: "the address of the exported disk, 192.168.1.50/24; on virtual machines one is chosen",
+    },
+    Setting {
+        name: "token",
+        unit: Unit::Time,
+        default: "3s",
+        help: "silence after which a node counts as lost, 1s to 60s; agreeing on that takes 1.2 times as \
+               long again",
+    },
+    file_system::FS,
+    Setting {
+        name: "fail_after",
+        unit: Unit::Time,
+        default: "5min",
+        help: "time without the target after which the client here fails instead of waiting, from 1s to \
+               1h: longer than any outage",
+    },
+];
+
+/// The stack `san`.
+#[derive(Debug)]
+pub struct San;
+
+impl Stack for San {
+    fn name(&self) -> &'static str {
+        "san"
+    }
+
+    fn about(&self) -> &'static str {
+        "the poor man's SAN: RAID 1 or 5 of the kernel over iSCSI disks of several nodes, moved between \
+         them by pacemaker, exported by iSCSI (LIO)"
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+        let with_disks = config::nodes(&choice.settings)?;
+        config::token_ms(&choice.settings)?;
+        Ok(Shape {
+            servers: with_disks + u16::from(choice.settings.flag("witness")),
+            ports: 0,
+            place: Place::Here,
+        })
+    }
+
+    fn needs(&self, choice: &Choice) -> Needs {
+        chain::needs().and(Needs {
+            programs: vec!["mount", file_system::maker(&choice.settings)],
+            qemu_modules: vec!["block-iscsi.so"],
+            ..Needs::default()
+        })
+    }
+
+    fn server_needs(&self, _: &Choice) -> Needs {
+        Needs {
+            programs: vec![
+                "sh",
+                "unshare",
+                "fallocate",
+                "losetup",
+                "mdadm",
+                "iscsiadm",
+                "iscsid",
+                "ip",
+                "arping",
+                "corosync",
+                "pacemakerd",
+                "cibadmin",
+                "crm_attribute",
+                "crm_mon",
+                "crm_resource",
+                "setsid",
+            ],
+            root: true,
+            ..Needs::default()
+        }
+    }
+
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        let cluster = Cluster::of(order)?;
+        file_system::check(order)?;
+        let dir = order.dir();
+        let mut plan = Plan::default();
+        node::add_dir(&mut plan, &dir);
+        cluster.add_to(&mut plan);
+        let at = cluster.add_client(&mut plan)?;
+        let settings = order.settings();
+        let made = Made {
+            mount_dir: at,
+            file_system: settings.text("fs").into(),
+            description: cluster.description(),
+            servers: cluster.servers(),
+            proofs: proofs(&cluster),
+            ..Made::default()
+        };
+        Ok((plan, made))
+    }
+
+    fn change(
+        &self,
+        verb: Verb,
+        order: &Order<'_>,
+        record: &Record,
+    ) -> Result<(Plan, Made), Unmet> {
+        let cluster = Cluster::of(order)?;
+        let plan = change::plan(verb, &cluster, record)?;
+        let made = record.made.clone();
+        let made = made.ok_or_else(|| Unmet(vec!["its journal does not say what it is".into()]))?;
+        Ok((plan, made))
+    }
+}
+
+fn proofs(cluster: &Cluster<'_>) -> Vec<Proof> {
+    let mut proofs = Vec::new();
+    for node in cluster.with_disks() {
+        proofs.push(Proof::Flushes {
+            node: node.name.clone(),
+            dir: cluster.dir(node),
+        });
+        let on = |action: Action| (node.name.clone(), action);
+        let mut restore: Vec<(String, Action)> = cluster.daemons(node).map(on).into();
+        let whole: Cmd = cluster
+            .script(node, &["whole"])
+            .within_s(cluster::REBUILD_LIMIT_S);
+        restore.push(on(Action::Await(whole)));
+        proofs.push(Proof::Survives {
+            node: node.name.clone(),
+            lose: cluster.leaving(node).map(on).into(),
+            restore,
+        });
+    }
+    proofs
+}
+
+#[cfg(test)]
+mod plan_tests;

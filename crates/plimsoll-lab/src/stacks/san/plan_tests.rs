@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plan of `san` as text, what the cluster is told, what its scripts refuse.
+
+use plimsoll_core::plan::{Action, Proof};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::host::FakeHost;
+use crate::stacks::manage::{Planned, plan};
+use crate::stacks::{Choice, Inventory, Machine, Options, Place, snapshot};
+
+fn machines(count: u8, fence: &[&str]) -> Place {
+    let machine = |number: u8| Machine {
+        name: format!("n{number}"),
+        reach: vec!["ssh".into(), format!("storage{number}")],
+        address: format!("10.92.1.{number}"),
+        power: Vec::new(),
+        fence: fence.iter().map(ToString::to_string).collect(),
+        dir: "/srv/bench".into(),
+    };
+    Place::Inventory(Box::new(Inventory {
+        file: "lab.toml".into(),
+        address: Some("10.92.1.254".into()),
+        machines: (1..=count).map(machine).collect(),
+    }))
+}
+
+fn planned(text: &str, place: Place) -> Result<Planned, String> {
+    let choice = Choice::parse(text).map_err(|error| error.to_string())?;
+    let options = Options {
+        place: Some(place),
+        ..Options::new("/var/lib/plimsoll/stacks".into())
+    };
+    plan(&choice, &options, &mut FakeHost::new()).map_err(|error| error.to_string())
+}
+
+/// A file that the plan writes on a node.
+fn written(planned: &Planned, node: &str, name: &str) -> String {
+    let found = planned
+        .plan
+        .steps
+        .iter()
+        .find_map(|step| match &step.apply {
+            Action::WriteFile { path, text, .. } if step.node == node && path.ends_with(name) => {
+                Some(text.clone())
+            }
+            _ => None,
+        });
+    found.unwrap().replace(&planned.id, "example-1")
+}
+
+#[test]
+fn the_plan_is_the_committed_one() {
+    let planned = planned("san", machines(2, &["/lab/power"])).unwrap();
+    let text = snapshot::steps(&planned.plan).replace(&planned.id, "example-1");
+    let text = text.replace(&planned.id.to_uppercase(), "EXAMPLE-1");
+    // What is in files is looked at below.
+    snapshot::check_text(&text, "san", "plan.txt");
+}
+
+#[test]
+fn everything_of_a_node_is_undone_and_nobody_is_fenced_for_going() {
+    let planned = planned("san(raid=5,witness)", machines(4, &["/lab/power"])).unwrap();
+    let undone: Vec<(&str, String)> = planned
+        .plan
+        .steps
+        .iter()
+        .rev()
+        .filter_map(|step| Some((&*step.node, step.undo.as_ref()?.to_string())))
+        .collect();
+    let first_of = |word: &str| {
+        undone
+            .iter()
+            .position(|(_, undo)| undo.contains(word))
+            .unwrap()
+    };
+    let unmount = undone
+        .iter()
+        .position(|(_, undo)| undo.starts_with("umount"))
+        .unwrap();
+    let daemon = undone
+        .iter()
+        .position(|(_, undo)| undo.contains("n4-cluster"))
+        .unwrap();
+    let order = [
+        unmount,
+        first_of("stop-all"),
+        daemon,
+        first_of("/run clear"),
+    ];
+    assert!(order.is_sorted(), "{order:?} of {undone:#?}");
+    for node in ["n1", "n2", "n3"] {
+        let clears = |(at, undo): &&(&str, String)| *at == node && undo.contains("/run clear");
+        assert_eq!(undone.iter().filter(clears).count(), 1, "{node}");
+    }
+}
+
+#[test]
+fn two_nodes_ask_each_other_and_three_vote() {
+    let two = planned("san", machines(2, &["/lab/power"])).unwrap();
+    let ring = written(&two, "n1", "/ring.conf");
+    assert!(ring.contains("two_node: 1\n  wait_for_all: 1"), "{ring}");
+    let kept = written(&two, "n2", "/cib.xml");
+    assert!(
+        kept.contains("name=\"priority-fencing-delay\" value=\"3s\""),
+        "{kept}"
+    );
+    let voted = planned("san(witness,token=5s)", machines(3, &["/lab/power"])).unwrap();
+    let ring = written(&voted, "n3", "/ring.conf");
+    assert!(
+        !ring.contains("two_node") && ring.contains("token: 5000"),
+        "{ring}"
+    );
+    let kept = written(&voted, "n3", "/cib.xml");
+    for part in [
+        "name=\"priority-fencing-delay\" value=\"0s\"",
+        "rsc=\"legs\" node=\"n3\" score=\"-INFINITY\"",
+        "name=\"clone-max\" value=\"2\"",
+        "id=\"fence-n3-command\" name=\"command\" value=\"/lab/power\"",
+        "name=\"sure_s\" value=\"28\"",
+    ] {
+        assert!(kept.contains(part), "{part} in {kept}");
+    }
+    // A vote is no disk.
+    let survives = |proof: &&Proof| matches!(proof, Proof::Survives { .. });
+    assert_eq!(voted.made.proofs.iter().filter(survives).count(), 2);
+    assert!(
+        !voted
+            .plan
+            .steps
+            .iter()
+            .any(|s| s.node == "n3" && s.apply.to_string().contains("fallocate"))
+    );
+}
+
+#[test]
+fn every_node_has_settings_of_its_own_for_the_same_array() {
+    let planned = planned("san(raid=5)", machines(3, &["/lab/power"])).unwrap();
+    let of = |node: &str| written(&planned, node, "/settings");
+    assert!(
+        of("n2").contains("node=n2\nlevel=5\nmembers=3\n"),
+        "{}",
+        of("n2")
+    );
+    assert_eq!(of("n1").replace("node=n1", "node=n3"), of("n3"));
+    let uuid = of("n1")
+        .lines()
+        .find(|line| line.starts_with("uuid="))
+        .map(str::len);
+    assert_eq!(uuid, Some("uuid=''".len() + 35));
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_made() {
+    let two = || machines(2, &["/lab/power"]);
+    for (text, place, why) in [
+        ("san", Place::Here, "a kernel of its own"),
+        ("san", machines(2, &[]), "nobody can cut the power of n1"),
+        ("san(raid=5)", two(), "it takes 3 servers"),
+        ("san(raid=5,nodes=2)", two(), "RAID 5"),
+        ("san(nodes=5)", two(), "RAID 1"),
+        ("san(token=100ms)", two(), "from 1s to 60s"),
+        ("san(service=10.92.1.2/24)", two(), "the address of a node"),
+        (
+            "san(service=10.92.1.50)",
+            two(),
+            "lacks the length of its prefix",
+        ),
+        ("san(service=shelf/24)", two(), "not an IPv4 address"),
+    ] {
+        let error = planned(text, place).unwrap_err();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+}
+
+/// The agent, as the cluster calls it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test of the script itself, not of a plan"
+)]
+fn agent(words: &[&str], parameters: &[(&str, &str)]) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stacks/san/node/leg");
+    let mut command = Command::new("sh");
+    command
+        .arg(script)
+        .args(words)
+        .env("OCF_RESKEY_CRM_meta_on_node", "n1");
+    for (name, value) in parameters {
+        command.env(format!("OCF_RESKEY_{name}"), value);
+    }
+    command.output().unwrap()
+}
+
+/// The codes of the resource agent API 1.1.
+#[test]
+fn the_agent_keeps_to_the_codes_of_its_standard() {
+    let code = |words: &[&str]| agent(words, &[]).status.code();
+    assert_eq!(code(&["meta-data"]), Some(0));
+    assert_eq!(code(&["usage"]), Some(0));
+    assert_eq!(code(&["dance"]), Some(3), "unimplemented");
+    assert_eq!(code(&[]), Some(2), "no action");
+    assert_eq!(code(&["start"]), Some(6), "not configured");
+    assert_eq!(code(&["monitor"]), Some(6));
+    assert_eq!(
+        code(&["stop"]),
+        Some(0),
+        "what was never configured is stopped"
+    );
+    let described = String::from_utf8(agent(&["meta-data"], &[]).stdout).unwrap();
+    for name in [
+        "disks",
+        "addresses",
+        "iqn",
+        "service",
+        "serial",
+        "uuid",
+        "md",
+        "sure_s",
+    ] {
+        assert!(
+            described.contains(&format!("<parameter name=\"{name}\"")),
+            "{name}"
+        );
+    }
+    for action in [
+        "start",
+        "stop",
+        "promote",
+        "demote",
+        "monitor",
+        "meta-data",
+        "validate-all",
+    ] {
+        assert!(
+            described.contains(&format!("<action name=\"{action}\"")),
+            "{action}"
+        );
+    }
+}
+
+#[test]
+fn every_parameter_that_a_plan_sets_is_one_of_the_agent() {
+    let planned = planned("san", machines(2, &["/lab/power"])).unwrap();
+    let settings = written(&planned, "n1", "/settings");
+    let names = settings
+        .lines()
+        .find_map(|line| line.strip_prefix("parameters='"))
+        .unwrap();
+    let described = String::from_utf8(agent(&["meta-data"], &[]).stdout).unwrap();
+    for name in names.trim_end_matches('\'').split(' ') {
+        assert!(
+            described.contains(&format!("<parameter name=\"{name}\"")),
+            "{name}"
+        );
+    }
+}
