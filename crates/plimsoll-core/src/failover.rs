@@ -24,6 +24,9 @@ pub struct Strike {
     pub healed_in: Nanos,
     /// Whether the sessions went on meanwhile; not where bringing back takes the mount away.
     pub healed_under_load: bool,
+    /// Processes of the server that ended although the fault ends none: it failed by it.
+    #[serde(default)]
+    pub crashed: u32,
     /// What the sessions felt.
     pub outage: Outage,
     /// What everything that was written was found to be afterwards.

@@ -27,11 +27,58 @@ pub enum Fault {
     OneWay,
     /// The link of the server goes down and up again every second.
     Flap,
+    /// The server and the other servers cannot reach each other; all of them reach the client.
+    Partition,
+    /// What the server sends arrives [`DELAY_MS`] later.
+    Delay,
+    /// Of the packets that the server sends, [`LOSS_PERCENT`] of 100 are thrown away.
+    Loss,
+    /// The disks of the server's machine carry out some ten requests a second.
+    DiskSlow,
+    /// The disks of the server's machine carry out nothing.
+    DiskHung,
+    /// The disk that the server keeps its data on is full.
+    DiskFull,
+    /// The clock of the server's machine is an hour ahead, and right again when that is healed.
+    ClockStep,
+    /// The ports of the server are sent garbage, and headers of its protocols that break off.
+    Malformed,
+    /// The server is lost and brought back, and while what it missed is being made good another one
+    /// is lost.
+    Double,
+}
+
+/// How much later what is sent arrives under [`Fault::Delay`], in milliseconds.
+pub const DELAY_MS: u32 = 50;
+
+/// How many of 100 packets are lost under [`Fault::Loss`].
+pub const LOSS_PERCENT: u32 = 5;
+
+/// What a machine is told to do with a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// Say whether it could be done; nothing is different afterwards.
+    Try,
+    /// Do it.
+    On,
+    /// End it; fine when it is not there.
+    Off,
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Word::Try => "try",
+            Word::On => "on",
+            Word::Off => "off",
+        })
+    }
 }
 
 impl Fault {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Fault; 8] = [
+    pub const ALL: [Fault; 17] = [
         Fault::Kill,
         Fault::Stop,
         Fault::PowerCut,
@@ -40,6 +87,15 @@ impl Fault {
         Fault::LinkDown,
         Fault::OneWay,
         Fault::Flap,
+        Fault::Partition,
+        Fault::Delay,
+        Fault::Loss,
+        Fault::DiskSlow,
+        Fault::DiskHung,
+        Fault::DiskFull,
+        Fault::ClockStep,
+        Fault::Malformed,
+        Fault::Double,
     ];
 
     /// Its name on the command line and in reports.
@@ -54,6 +110,15 @@ impl Fault {
             Fault::LinkDown => "link-down",
             Fault::OneWay => "one-way",
             Fault::Flap => "flap",
+            Fault::Partition => "partition",
+            Fault::Delay => "delay",
+            Fault::Loss => "loss",
+            Fault::DiskSlow => "disk-slow",
+            Fault::DiskHung => "disk-hung",
+            Fault::DiskFull => "disk-full",
+            Fault::ClockStep => "clock-step",
+            Fault::Malformed => "malformed",
+            Fault::Double => "double",
         }
     }
 
@@ -69,6 +134,17 @@ impl Fault {
             Fault::LinkDown => "take the link of the server down",
             Fault::OneWay => "throw away everything the server sends",
             Fault::Flap => "take the link of the server down and up again every second",
+            Fault::Partition => "cut the server off from the other servers, not from the client",
+            Fault::Delay => "let what the server sends arrive 50 ms later",
+            Fault::Loss => "throw 5 % of what the server sends away",
+            Fault::DiskSlow => {
+                "let the disks of the server's machine carry out ten requests a second"
+            }
+            Fault::DiskHung => "let the disks of the server's machine stand still",
+            Fault::DiskFull => "fill the disk that the server keeps its data on",
+            Fault::ClockStep => "set the clock of the server's machine an hour ahead, and back",
+            Fault::Malformed => "send garbage and broken headers to the ports of the server",
+            Fault::Double => "lose another server while this one is being rebuilt",
         }
     }
 

@@ -5,8 +5,8 @@
 //! cannot do is refused then. A fault stands in no journal: whatever it leaves behind goes with the
 //! stack, so taking the stack down undoes it, whoever was killed when.
 
-use plimsoll_core::fault::Fault;
-use plimsoll_core::plan::{Action, HERE, Made, Node, Proof, Reach, Server, Site};
+use plimsoll_core::fault::{DELAY_MS, Fault, LOSS_PERCENT, Word};
+use plimsoll_core::plan::{Action, HERE, Hurt, Made, Node, Proof, Reach, Server, Site};
 use std::time::Duration;
 
 use crate::host::{HostError, Hosts};
@@ -32,24 +32,51 @@ const FLAP: Beat = Beat {
     off: Duration::from_secs(1),
 };
 
+/// Times between two rounds of malformed messages, and how many each port is sent in one.
+const ROUNDS: Beat = Beat {
+    on: Duration::from_millis(800),
+    off: Duration::from_millis(200),
+};
+const MESSAGES: u32 = 50;
+
 /// A fault, planned: what is done on which node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blow {
+    /// What tells whether it can be done, and changes nothing that lasts: one that fails says why not.
+    pub trial: Vec<(String, Action)>,
+    /// What is done some time before it, and is part of it.
+    pub first: Vec<(String, Action)>,
     /// What brings it about.
     pub strike: Vec<(String, Action)>,
     /// What ends it and brings back what it took.
     pub heal: Vec<(String, Action)>,
+    /// What is done once, after it was healed for the last time.
+    pub after: Vec<(String, Action)>,
     /// For one that comes and goes while it lasts: both lists are done in turn.
     pub beat: Option<Beat>,
+    /// Whether processes of its victim end by it. Where they do not, each that ends has failed.
+    pub takes_processes: bool,
 }
 
 impl Blow {
+    /// The blow as it is done the next time while it lasts: malformed messages are others each time.
+    pub fn vary(&mut self) {
+        for (_, action) in &mut self.strike {
+            if let Action::Hurt(Hurt::Malform { seed, .. }) = action {
+                *seed = seed.wrapping_add(1);
+            }
+        }
+    }
+
     /// Whether healing takes the mount away from who uses it, so that no session outlives it.
     #[must_use]
     pub fn ends_sessions(&self, made: &Made) -> bool {
-        let unmounts = |(_, action): &(String, Action)| matches!(action, Action::Unmount(path) if *path == made.mount_dir);
-        self.heal.iter().any(unmounts)
+        self.heal.iter().any(|action| unmounts(action, made))
     }
+}
+
+fn unmounts((_, action): &(String, Action), made: &Made) -> bool {
+    matches!(action, Action::Unmount(path) if *path == made.mount_dir)
 }
 
 /// Plans a fault of one server of what was made.
@@ -61,22 +88,32 @@ pub fn plan(fault: Fault, server: &Server, made: &Made, site: &Site) -> Result<B
         let one = |mark: &String| (server.node.clone(), action(mark.clone()));
         server.marks.iter().map(one).collect()
     };
-    let on_marks = |strike, heal, beat| Blow {
-        strike: of(strike),
-        heal: of(heal),
+    let on_marks = |beat| Blow {
+        strike: of(|mark| Action::Pause { mark }),
+        heal: of(|mark| Action::Resume { mark }),
         beat,
+        ..Blow::default()
     };
-    let pause = |mark| Action::Pause { mark };
-    let resume = |mark| Action::Resume { mark };
-    match fault {
-        Fault::Kill => with_restoring(of(|mark| Action::Kill { mark }), server, (made, site)),
+    let kill = |mark| Action::Kill { mark };
+    let place = Place {
+        fault,
+        server,
+        node: node_of(server, site).unwrap_or(&site.client),
+        site,
+    };
+    let blow = match fault {
+        Fault::Kill => with_restoring(of(kill), server, (made, site)),
         Fault::Stop => with_restoring(of(|mark| Action::Stop { mark }), server, (made, site)),
-        Fault::Pause => Ok(on_marks(pause, resume, None)),
-        Fault::Slow => Ok(on_marks(pause, resume, Some(SLOW))),
-        Fault::LinkDown => link(server, site, None),
-        Fault::Flap => link(server, site, Some(FLAP)),
-        Fault::OneWay => one_way(server, site),
+        Fault::Pause => Ok(on_marks(None)),
+        Fault::Slow => Ok(on_marks(Some(SLOW))),
         Fault::PowerCut => power_cut(server, made, site),
+        Fault::Malformed => Ok(malformed(server, place.node)),
+        Fault::Double => double(of(kill), server, (made, site)),
+        _ => place.blow(),
+    };
+    match made.fences {
+        true => with_all_returning(blow?, made, site),
+        false => blow,
     }
 }
 
@@ -119,114 +156,303 @@ fn restoring<'a>(server: &Server, made: &'a Made) -> Result<[&'a [(String, Actio
     })
 }
 
-/// What the fault leaves of the server's parts elsewhere is taken away before it is brought back. The
-/// others may have cut the power of a machine whose processes died: then nothing is left of them there.
 fn with_restoring(
     strike: Vec<(String, Action)>,
     server: &Server,
     (made, site): (&Made, &Site),
 ) -> Result<Blow, Unmet> {
-    let [lose, restore] = restoring(server, made)?;
-    let fenced =
-        node_of(server, site).filter(|node| !node.fence.is_empty() && !node.power.is_empty());
-    let mut heal = Vec::new();
-    if let Some(node) = fenced {
-        let switch = node.power.clone();
-        heal.push((HERE.to_owned(), Action::Power { switch, on: true }));
-    }
-    let stays = |(at, _): &&(String, Action)| fenced.is_none_or(|node| *at != node.name);
-    heal.extend(lose.iter().filter(stays).cloned());
-    heal.extend_from_slice(restore);
     Ok(Blow {
         strike,
-        heal,
-        beat: None,
+        heal: returning(server, made, site)?,
+        takes_processes: true,
+        ..Blow::default()
     })
+}
+
+/// What brings a server back whose processes are gone. What is left of its parts elsewhere is taken away
+/// before; where the others cut its power for that, nothing is left of it, and it needs power.
+fn returning(server: &Server, made: &Made, site: &Site) -> Result<Vec<(String, Action)>, Unmet> {
+    let [lose, restore] = restoring(server, made)?;
+    if !made.fences {
+        return Ok([lose, restore].concat());
+    }
+    let power = power_of(server, site).map(|switch| (HERE.to_owned(), powered(switch, true)));
+    Ok(power.into_iter().chain(restore.iter().cloned()).collect())
+}
+
+/// A fault of servers that cut each other's power may have led to that, of any of them. All are brought
+/// back, which does nothing to one that was never gone.
+fn with_all_returning(blow: Blow, made: &Made, site: &Site) -> Result<Blow, Unmet> {
+    let on = |server| power_of(server, site).map(|switch| (HERE.to_owned(), powered(switch, true)));
+    let powers: Vec<_> = made.servers.iter().filter_map(on).collect();
+    let mut restores = Vec::new();
+    for server in &made.servers {
+        restores.extend_from_slice(restoring(server, made)?[1]);
+    }
+    let blow = Blow {
+        takes_processes: true,
+        ..blow
+    };
+    Ok(match blow.beat {
+        // Without power there is nothing to heal on it.
+        None => Blow {
+            heal: [powers, blow.heal, restores].concat(),
+            ..blow
+        },
+        Some(_) => Blow {
+            after: [powers, restores].concat(),
+            ..blow
+        },
+    })
+}
+
+/// The command that switches a server's power, if there is one.
+fn power_of(server: &Server, site: &Site) -> Option<Vec<String>> {
+    let node = node_of(server, site)?;
+    (!node.power.is_empty()).then(|| node.power.clone())
+}
+
+fn powered(switch: Vec<String>, on: bool) -> Action {
+    Action::Hurt(Hurt::Power { switch, on })
 }
 
 fn node_of<'a>(server: &Server, site: &'a Site) -> Option<&'a Node> {
     site.servers.iter().find(|node| node.name == server.node)
 }
 
-/// The namespace of a server that has one.
-fn namespaced<'a>(fault: Fault, server: &Server, site: &'a Site) -> Result<&'a Node, Unmet> {
-    let node = node_of(server, site);
-    let node = node.filter(|node| matches!(node.reach, Reach::Namespace(_)));
-    node.ok_or_else(|| {
-        Unmet(vec![format!(
-            "{fault} needs a link of its own, and {} has none here; stand the stack up over \
-             namespaces with: --on netns",
-            server.name
-        )])
-    })
+/// Where a server runs, and what can be done to that place.
+struct Place<'a> {
+    fault: Fault,
+    server: &'a Server,
+    node: &'a Node,
+    site: &'a Site,
 }
 
-fn link(server: &Server, site: &Site, beat: Option<Beat>) -> Result<Blow, Unmet> {
-    let fault = if beat.is_some() {
-        Fault::Flap
-    } else {
-        Fault::LinkDown
-    };
-    let node = namespaced(fault, server, site)?;
-    let name = link_of(site, node);
-    let set = |up| {
-        (
-            HERE.to_owned(),
-            Action::SetLink {
-                name: name.clone(),
-                up,
-            },
-        )
-    };
-    Ok(Blow {
-        strike: vec![set(false)],
-        heal: vec![set(true)],
-        beat,
-    })
-}
-
-fn one_way(server: &Server, site: &Site) -> Result<Blow, Unmet> {
-    let node = namespaced(Fault::OneWay, server, site)?;
-    let others = site.servers.iter().chain([&site.client]);
-    let addresses = others
-        .map(|other| &other.address)
-        .filter(|address| **address != node.address);
-    let mute = |on: bool| {
-        let one = |address: &String| {
-            let address = address.clone();
-            (node.name.clone(), Action::Mute { address, on })
+impl<'a> Place<'a> {
+    /// What is done to the machine of the server, or to its namespace.
+    fn blow(&self) -> Result<Blow, Unmet> {
+        let blow = if self.node.faults.is_empty() {
+            match self.fault {
+                Fault::LinkDown | Fault::Flap => self.link()?,
+                Fault::OneWay => self.one_way()?,
+                Fault::Partition => self.partition()?,
+                Fault::Delay => self.netem(&format!("delay {DELAY_MS}ms"))?,
+                Fault::Loss => self.netem(&format!("loss {LOSS_PERCENT}%"))?,
+                _ => return Err(self.refused()),
+            }
+        } else {
+            self.told()
         };
-        addresses.clone().map(one).collect()
+        let is_flap = self.fault == Fault::Flap;
+        Ok(Blow {
+            beat: is_flap.then_some(FLAP),
+            ..blow
+        })
+    }
+
+    /// By the command that was named for the faults of its machine.
+    fn told(&self) -> Blow {
+        let tell = |word| {
+            let (command, fault) = (self.node.faults.clone(), self.fault);
+            let action = Hurt::Fault {
+                command,
+                fault,
+                word,
+            };
+            vec![(HERE.to_owned(), Action::Hurt(action))]
+        };
+        Blow {
+            trial: tell(Word::Try),
+            strike: tell(Word::On),
+            heal: tell(Word::Off),
+            ..Blow::default()
+        }
+    }
+
+    /// Why it cannot be done here.
+    fn refused(&self) -> Unmet {
+        let (fault, name) = (self.fault, &self.server.name);
+        let needed = match fault {
+            Fault::ClockStep => "a clock of its own",
+            Fault::DiskSlow | Fault::DiskHung | Fault::DiskFull => "a disk of its own",
+            _ => "a link of its own",
+        };
+        let remedy = match fault {
+            Fault::ClockStep | Fault::DiskSlow | Fault::DiskHung | Fault::DiskFull => {
+                "stand the stack up on virtual machines (plimsoll vm up -o lab.toml, then --on \
+                 lab.toml), or name a command for it in the inventory (faults = [...])"
+            }
+            _ => {
+                "stand the stack up over namespaces with --on netns, or on virtual machines (plimsoll \
+                 vm up -o lab.toml, then --on lab.toml)"
+            }
+        };
+        Unmet(vec![format!(
+            "{fault} needs {needed}, and {name} has none here; {remedy}"
+        )])
+    }
+
+    /// Refuses unless the server has a network namespace.
+    fn check_namespace(&self) -> Result<(), Unmet> {
+        match self.node.reach {
+            Reach::Namespace(_) => Ok(()),
+            _ => Err(self.refused()),
+        }
+    }
+
+    fn link(&self) -> Result<Blow, Unmet> {
+        self.check_namespace()?;
+        let name = link_of(self.site, self.node);
+        let set = |up| {
+            let name = name.clone();
+            vec![(HERE.to_owned(), Action::SetLink { name, up })]
+        };
+        Ok(Blow {
+            strike: set(false),
+            heal: set(true),
+            ..Blow::default()
+        })
+    }
+
+    /// The other servers' nodes.
+    fn others(&self) -> impl Iterator<Item = &'a Node> {
+        let own = self.node.address.as_str();
+        let servers = self.site.servers.iter();
+        servers.filter(move |other| other.address != own)
+    }
+
+    fn one_way(&self) -> Result<Blow, Unmet> {
+        self.check_namespace()?;
+        let others = self.others().chain([&self.site.client]);
+        Ok(muted(
+            &others.map(|other| (self.node, other)).collect::<Vec<_>>(),
+        ))
+    }
+
+    fn partition(&self) -> Result<Blow, Unmet> {
+        self.check_namespace()?;
+        let both = |other| [(self.node, other), (other, self.node)];
+        let pairs: Vec<_> = self.others().flat_map(both).collect();
+        if pairs.is_empty() {
+            return Err(Unmet(vec![format!(
+                "there is no other server that {} could be cut off from",
+                self.server.name
+            )]));
+        }
+        Ok(muted(&pairs))
+    }
+
+    fn netem(&self, how: &str) -> Result<Blow, Unmet> {
+        self.check_namespace()?;
+        let set = |how: &str| {
+            let words = how.split_whitespace().map(str::to_owned).collect();
+            (self.node.name.clone(), Action::Hurt(Hurt::Netem(words)))
+        };
+        Ok(Blow {
+            // The kernel is asked by having it done without any effect.
+            trial: vec![set("delay 0ms"), set("")],
+            strike: vec![set(how)],
+            heal: vec![set("")],
+            ..Blow::default()
+        })
+    }
+}
+
+/// Throws away what is sent from the first to the second of each pair.
+fn muted(pairs: &[(&Node, &Node)]) -> Blow {
+    let mute = |on: bool| {
+        let one = |(from, to): &(&Node, &Node)| {
+            let address = to.address.clone();
+            (from.name.clone(), Action::Hurt(Hurt::Mute { address, on }))
+        };
+        pairs.iter().map(one).collect()
     };
-    Ok(Blow {
+    Blow {
         strike: mute(true),
         heal: mute(false),
-        beat: None,
-    })
+        ..Blow::default()
+    }
+}
+
+fn malformed(server: &Server, node: &Node) -> Blow {
+    let send = |messages| {
+        let one = |mark: &String| {
+            let action = Hurt::Malform {
+                mark: mark.clone(),
+                address: node.address.clone(),
+                seed: 0,
+                messages,
+            };
+            (server.node.clone(), Action::Hurt(action))
+        };
+        server.marks.iter().map(one).collect()
+    };
+    Blow {
+        trial: send(0),
+        strike: send(MESSAGES),
+        beat: Some(ROUNDS),
+        ..Blow::default()
+    }
+}
+
+/// The server is lost and brought back as after any loss; in that moment the next one is lost.
+fn double(
+    first: Vec<(String, Action)>,
+    server: &Server,
+    (made, site): (&Made, &Site),
+) -> Result<Blow, Unmet> {
+    let after = made.servers.iter().cycle();
+    let mut after = after.skip_while(|other| other.name != server.name).skip(1);
+    let next = after.next().filter(|next| next.name != server.name);
+    let next = next.ok_or_else(|| {
+        Unmet(vec![format!(
+            "{} is the only server: there is no second one to lose",
+            server.name
+        )])
+    })?;
+    let kill = |mark: &String| {
+        let mark = mark.clone();
+        (next.node.clone(), Action::Kill { mark })
+    };
+    let mut blow = Blow {
+        first,
+        strike: returning(server, made, site)?,
+        heal: returning(next, made, site)?,
+        takes_processes: true,
+        ..Blow::default()
+    };
+    if blow.strike.iter().any(|action| unmounts(action, made)) {
+        return Err(Unmet(vec![format!(
+            "bringing {} back takes the mount away, so nobody can use the stack when the second \
+             server is lost; do kill instead",
+            server.name
+        )]));
+    }
+    blow.strike.extend(next.marks.iter().map(kill));
+    Ok(blow)
 }
 
 fn power_cut(server: &Server, made: &Made, site: &Site) -> Result<Blow, Unmet> {
-    let node = node_of(server, site).filter(|node| !node.power.is_empty());
-    let Some(node) = node else {
+    let Some(switch) = power_of(server, site) else {
         return Err(Unmet(vec![format!(
             "nobody can cut the power of {}: only a machine whose inventory names a command for it \
              (power = [...]), such as a virtual machine, has power of its own",
             server.name
         )]));
     };
-    let set = |on| {
-        let switch = node.power.clone();
-        (HERE.to_owned(), Action::Power { switch, on })
-    };
     let [lose, restore] = restoring(server, made)?;
-    let elsewhere = lose.iter().filter(|(at, _)| *at != node.name);
-    let mut heal = vec![set(true)];
+    // What was on its machine is gone.
+    let elsewhere = lose
+        .iter()
+        .filter(|(at, _)| *at != server.node && !made.fences);
+    let mut heal = vec![(HERE.to_owned(), powered(switch.clone(), true))];
     heal.extend(elsewhere.cloned());
     heal.extend_from_slice(restore);
     Ok(Blow {
-        strike: vec![set(false)],
+        strike: vec![(HERE.to_owned(), powered(switch, false))],
         heal,
-        beat: None,
+        takes_processes: true,
+        ..Blow::default()
     })
 }
 

@@ -183,6 +183,7 @@ mod tests {
             name: name.into(),
             node: "here".into(),
             marks: vec![format!("mark-{name}")],
+            serves: None,
         }
     }
 

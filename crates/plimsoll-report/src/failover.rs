@@ -29,6 +29,11 @@ pub fn failover(done: &Failover) -> Report {
             .iter()
             .map(|fault| sessions(*fault, &of(done, *fault))),
     );
+    headline.extend(
+        kinds
+            .iter()
+            .filter_map(|fault| failed(*fault, &of(done, *fault))),
+    );
     headline.push(data(done));
     let mut all = Section::new("Every fault", "each as the sessions felt it");
     all.is_answer = true;
@@ -144,6 +149,22 @@ fn sessions(fault: Fault, strikes: &[&Strike]) -> Sentence {
         text: format!("{alive} of {total} survived, {errors} operations failed"),
         detail,
     }
+}
+
+/// What is said of servers that did not outlive what they should.
+fn failed(fault: Fault, strikes: &[&Strike]) -> Option<Sentence> {
+    let processes: u32 = strikes.iter().map(|strike| strike.crashed).sum();
+    let victims: Vec<&str> = strikes
+        .iter()
+        .filter(|strike| strike.crashed > 0)
+        .map(|strike| &*strike.victim)
+        .collect();
+    (processes > 0).then(|| Sentence {
+        mark: format!("{fault}: servers"),
+        tone: Tone::Bad,
+        text: format!("processes of servers ended, which this fault does not do: {processes}"),
+        detail: format!("of {}", victims.join(", ")),
+    })
 }
 
 fn data(done: &Failover) -> Sentence {

@@ -170,10 +170,50 @@ fn told_from_outside(lab: &Lab) {
     let wait = format!("until [ \"$({carrier})\" = 0 ]; do sleep 0.1; done; {carrier}");
     assert_eq!(lab.in_n1(&wait), "0");
     lab.told(&["vm", "link", "n1", "up"]);
+    faults(lab);
     assert_eq!(lab.in_n1("/lab/power status n1"), "on");
     let refused = lab.ask(&["vm", "shell", "n1", "/lab/power off n9"]);
     assert_eq!(refused.stdout, b"refused\n");
     assert!(!refused.status.success());
+}
+
+/// Each fault is seen in the machine, and gone when it has been ended, twice.
+fn faults(lab: &Lab) {
+    let netem = "tc qdisc show dev eth0 | grep -c 'netem.*[1-9]' || true";
+    let routes = "ip route show type blackhole | wc -l";
+    let full = "[ $(stat -f -c %f /data) -lt 16 ] && echo full || echo room";
+    let ahead = format!(
+        "[ $(($(date +%s) - {})) -gt 1800 ] && echo ahead || echo right",
+        std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+    );
+    for (fault, look, there, gone) in [
+        ("delay", netem, "1", "0"),
+        ("loss", netem, "1", "0"),
+        ("one-way", routes, "2", "0"),
+        ("disk-full", full, "full", "room"),
+        ("clock-step", &ahead, "ahead", "right"),
+    ] {
+        let tell = |word| lab.told(&["vm", "fault", "n1", fault, word]);
+        tell("try");
+        assert_eq!(lab.in_n1(look), gone, "{fault}");
+        tell("on");
+        assert_eq!(lab.in_n1(look), there, "{fault}");
+        tell("off");
+        tell("off");
+        assert_eq!(lab.in_n1(look), gone, "{fault}");
+    }
+    let refused = lab.ask(&["vm", "fault", "n1", "partition", "try"]);
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert!(errors.contains("no other server"), "{errors}");
+    // Reads of the page cache know nothing of disks.
+    let write = "dd if=/dev/zero of=/data/probe bs=4k count=1 oflag=direct 2>/dev/null & sleep 2; \
+                 kill -0 $! 2>/dev/null && echo waits || echo done; rm -f /data/probe";
+    lab.told(&["vm", "fault", "n1", "disk-hung", "on"]);
+    let waits = "for n in 1 2 3; do dd if=/dev/vdb of=/dev/null bs=4k count=1 skip=$n iflag=direct 2>/dev/null & done; \
+                 sleep 2; kill -0 $! 2>/dev/null && echo waits || echo done";
+    assert_eq!(lab.in_n1(waits), "waits");
+    lab.told(&["vm", "fault", "n1", "disk-hung", "off"]);
+    assert_eq!(lab.in_n1(write), "done");
 }
 
 fn power_cut(lab: &Lab) {

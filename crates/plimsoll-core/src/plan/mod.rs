@@ -2,8 +2,10 @@
 //! Changes to a machine as values: planned by pure functions, carried out by one interpreter in
 //! the lab, journalled before they are done, undone from the journal.
 
+mod hurt;
 mod site;
 
+pub use hurt::Hurt;
 pub use site::{Ask, HERE, Made, Node, Part, Parts, Proof, Reach, Server, Site, file_name_of};
 
 use serde::{Deserialize, Serialize};
@@ -273,20 +275,8 @@ pub enum Action {
         /// Whether it is up from now on.
         up: bool,
     },
-    /// In a network namespace of ours: throw away what is sent to this address, or no more.
-    Mute {
-        /// The address.
-        address: String,
-        /// Whether it is thrown away from now on.
-        on: bool,
-    },
-    /// Switch the power of a machine by the command that its user named for it.
-    Power {
-        /// The command; `on` or `off` is added.
-        switch: Vec<String>,
-        /// Whether it has power from now on.
-        on: bool,
-    },
+    /// Do something of a fault to a server, or end it.
+    Hurt(Hurt),
     /// Make an instance of the kernel's tracer, apart from everybody else's, by its name.
     MakeTracing(String),
     /// Remove an instance of the kernel's tracer of ours, with all that it was set to.
@@ -358,13 +348,7 @@ impl fmt::Display for Action {
             Action::SetLink { name, up } => {
                 write!(f, "ip link set {name} {}", if *up { "up" } else { "down" })
             }
-            Action::Mute { address, on } => {
-                let verb = if *on { "add" } else { "delete" };
-                write!(f, "ip route {verb} blackhole {address}")
-            }
-            Action::Power { switch, on } => {
-                write!(f, "{} {}", switch.join(" "), if *on { "on" } else { "off" })
-            }
+            Action::Hurt(hurt) => write!(f, "{hurt}"),
             Action::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
             Action::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
             Action::PortFree(port) => write!(f, "check that port {port} is free"),

@@ -146,6 +146,10 @@ pub struct Node {
     /// nobody named one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence: Vec<String>,
+    /// The command that does faults to it, the name of the fault and `try`, `on` or `off` added; empty
+    /// when nobody named one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
 }
 
 impl Node {
@@ -192,6 +196,9 @@ pub struct Server {
     pub node: String,
     /// Marks of its processes.
     pub marks: Vec<String>,
+    /// What ends with 0 on its node while it is the one that serves, where only one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serves: Option<Cmd>,
 }
 
 /// Something that must be seen of a stack before it is trusted, besides that it keeps data.
@@ -270,6 +277,10 @@ pub struct Made {
     /// What must be seen before it is trusted.
     #[serde(default)]
     pub proofs: Vec<Proof>,
+    /// Whether its servers cut each other's power when they are lost, so that any of them may be off after
+    /// a fault.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fences: bool,
 }
 
 impl Made {

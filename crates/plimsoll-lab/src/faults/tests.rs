@@ -14,6 +14,7 @@ fn node(name: &str, reach: Reach, address: &str) -> Node {
         first_port: 0,
         power: Vec::new(),
         fence: Vec::new(),
+        faults: Vec::new(),
     }
 }
 
@@ -22,6 +23,7 @@ fn server(number: u8) -> Server {
         name: format!("n{number}"),
         node: format!("n{number}"),
         marks: vec![format!("mark{number}")],
+        serves: None,
     }
 }
 
@@ -106,8 +108,30 @@ fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
             "n2: ip route add blackhole 10.92.7.254"
         ]
     );
+    let parted = plan(Fault::Partition, &server(2), &made, &site).unwrap();
+    assert_eq!(
+        shown(&parted.strike),
+        [
+            "n2: ip route add blackhole 10.92.7.1",
+            "n1: ip route add blackhole 10.92.7.2"
+        ]
+    );
+    let late = plan(Fault::Delay, &server(2), &made, &site).unwrap();
+    assert_eq!(
+        shown(&late.strike),
+        ["n2: tc qdisc replace dev eth0 root netem delay 50ms"]
+    );
+    // The kernel is asked before anything is done, and what asks it is taken back.
+    assert_eq!(shown(&late.trial[1..]), shown(&late.heal));
     let (made, site) = ground(|_| Reach::Here);
-    for fault in [Fault::LinkDown, Fault::OneWay, Fault::Flap] {
+    for fault in [
+        Fault::LinkDown,
+        Fault::OneWay,
+        Fault::Flap,
+        Fault::Partition,
+        Fault::Delay,
+        Fault::Loss,
+    ] {
         let error = plan(fault, &server(2), &made, &site).unwrap_err();
         assert!(error.to_string().contains("--on netns"), "{error}");
     }
@@ -134,6 +158,75 @@ fn power_is_cut_where_a_command_for_it_is_named() {
 }
 
 #[test]
+fn machines_are_told_by_the_command_that_was_named_for_it() {
+    let (made, mut site) = ground(|_| Reach::Agent(vec!["ssh".into()]));
+    let all = [
+        (Fault::LinkDown, "a link of its own"),
+        (Fault::DiskHung, "a disk of its own"),
+        (Fault::ClockStep, "a clock of its own"),
+    ];
+    for (fault, why) in all {
+        let error = plan(fault, &server(1), &made, &site).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    site.servers[0].faults = vec!["hurt".into(), "n1".into()];
+    for (fault, _) in all {
+        let blow = plan(fault, &server(1), &made, &site).unwrap();
+        let [(at, tried)] = &blow.trial[..] else {
+            panic!("one command tells: {blow:?}");
+        };
+        assert_eq!(
+            (at.as_str(), tried.to_string()),
+            (HERE, format!("hurt n1 {fault} try"))
+        );
+        assert_eq!(blow.strike[0].1.to_string(), format!("hurt n1 {fault} on"));
+        assert_eq!(blow.heal[0].1.to_string(), format!("hurt n1 {fault} off"));
+        assert!(!blow.takes_processes);
+    }
+    site.servers[1].faults = vec!["hurt".into(), "n2".into()];
+    let flap = plan(Fault::Flap, &server(2), &made, &site).unwrap();
+    assert_eq!(flap.beat, Some(FLAP));
+}
+
+#[test]
+fn malformed_messages_are_others_each_time_and_tried_by_sending_none() {
+    let (made, site) = namespaces();
+    let mut blow = plan(Fault::Malformed, &server(1), &made, &site).unwrap();
+    let what = blow.trial[0].1.to_string();
+    assert!(what.starts_with("send 0 malformed messages"), "{what}");
+    let before = blow.strike.clone();
+    blow.vary();
+    assert_ne!(blow.strike, before);
+    assert!(blow.heal.is_empty());
+}
+
+#[test]
+fn the_second_server_is_lost_when_the_first_has_just_come_back() {
+    let (mut made, site) = namespaces();
+    let error = plan(Fault::Double, &server(1), &made, &site).unwrap_err();
+    assert!(error.to_string().contains("nothing takes the place of n2"));
+    made.proofs.push(Proof::Survives {
+        node: "n2".into(),
+        lose: vec![("n2".into(), stop("mark2"))],
+        restore: vec![("n2".into(), Action::MakeDir("again".into()))],
+    });
+    let blow = plan(Fault::Double, &server(1), &made, &site).unwrap();
+    let said = |list: &[(String, Action)]| -> Vec<String> {
+        list.iter().map(|(_, action)| action.to_string()).collect()
+    };
+    assert_eq!(said(&blow.first), ["kill -9 the processes marked mark1"]);
+    let strike = said(&blow.strike);
+    assert_eq!(
+        strike[strike.len() - 2..],
+        ["mkdir back", "kill -9 the processes marked mark2"]
+    );
+    assert_eq!(said(&blow.heal)[1..], ["mkdir again"]);
+    made.servers.pop();
+    let error = plan(Fault::Double, &server(1), &made, &site).unwrap_err();
+    assert!(error.to_string().contains("the only server"), "{error}");
+}
+
+#[test]
 fn healing_that_unmounts_ends_the_sessions() {
     let (mut made, site) = namespaces();
     let Proof::Survives { restore, .. } = &mut made.proofs[0] else {
@@ -142,4 +235,40 @@ fn healing_that_unmounts_ends_the_sessions() {
     restore.insert(0, (HERE.into(), Action::Unmount("/lab/mnt".into())));
     let blow = plan(Fault::Kill, &server(1), &made, &site).unwrap();
     assert!(blow.ends_sessions(&made));
+}
+
+#[test]
+fn servers_that_cut_each_others_power_are_all_brought_back() {
+    let (mut made, mut site) = ground(|_| Reach::Agent(vec!["ssh".into()]));
+    made.fences = true;
+    let second = Proof::Survives {
+        node: "n2".into(),
+        lose: vec![("n2".into(), stop("mark2"))],
+        restore: vec![("n2".into(), Action::MakeDir("again".into()))],
+    };
+    made.proofs.push(second);
+    for node in &mut site.servers {
+        node.power = vec!["switch".into(), node.name.clone()];
+        node.faults = vec!["hurt".into(), node.name.clone()];
+    }
+    let text = |actions: &[(String, Action)]| -> Vec<String> {
+        actions.iter().map(|(at, a)| format!("{at}: {a}")).collect()
+    };
+    let all = ["here: switch n1 on", "here: switch n2 on"];
+    let back = ["n1: mkdir back", "n2: mkdir again"];
+    let blow = plan(Fault::Partition, &server(1), &made, &site).unwrap();
+    assert!(blow.takes_processes);
+    let heal = text(&blow.heal);
+    // Whoever lost has no power, and what would be undone on it is undone by that.
+    assert_eq!((&heal[..2], &heal[3..]), (&all[..], &back[..]), "{heal:?}");
+    // What comes and goes is healed often, and they are brought back once.
+    let blow = plan(Fault::Flap, &server(1), &made, &site).unwrap();
+    assert_eq!((blow.heal.len(), text(&blow.after).len()), (1, 4));
+    let blow = plan(Fault::PowerCut, &server(2), &made, &site).unwrap();
+    let heal = text(&blow.heal);
+    assert!(
+        heal.iter()
+            .all(|action| !action.contains("end the processes")),
+        "{heal:?}"
+    );
 }

@@ -168,8 +168,7 @@ impl FakeHost {
             Action::RemoveTracing(name) => {
                 state.tracers.remove(name);
             }
-            Action::Await(_) | Action::PortFree(_) | Action::Mute { .. } | Action::Power { .. } => {
-            }
+            Action::Await(_) | Action::PortFree(_) | Action::Hurt(_) => {}
             Action::MountIs { path, .. } => {
                 let is_mounted = state.mounts.contains_key(path) || self.mounted.contains(path);
                 check(is_mounted, "is not mounted", path)?;

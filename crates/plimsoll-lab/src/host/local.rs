@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This machine.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Ready};
+use plimsoll_core::plan::{Action, Arg, Cmd, Hurt, Ready};
 use plimsoll_core::target::TargetFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -14,8 +14,8 @@ use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
 use super::{
-    Host, Usage, command_mark, dirs, files, loops, mounts, network, ports, processes, remote,
-    search, tgt, tracing, usage, watchdog,
+    Host, Usage, command_mark, dirs, files, loops, malformed, mounts, network, orders, ports,
+    processes, remote, search, tgt, tracing, usage, watchdog,
 };
 use crate::vm::SWITCH;
 use crate::{facts, lustre};
@@ -85,9 +85,6 @@ const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// How long switching the power of a machine may take: service processors are slow.
-const POWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Carries out actions on this machine.
 #[derive(Debug)]
@@ -186,34 +183,39 @@ impl LocalHost {
         self.helper(program, args, &command_mark(id), limit)
     }
 
-    fn mute(&self, id: &str, address: &str, on: bool) -> Result<(), HostError> {
-        match &self.namespace {
-            Some(namespace) => network::mute(self, id, (namespace, address), on),
-            None => Err(HostError::Refused {
-                what: format!("throw away what is sent to {address}"),
-                why: "that is done to network namespaces of ours alone".into(),
-            }),
-        }
+    /// The namespace of ours that its commands are started in.
+    fn own_namespace(&self, hurt: &Hurt) -> Result<&str, HostError> {
+        self.namespace.as_deref().ok_or_else(|| HostError::Refused {
+            what: hurt.to_string(),
+            why: "that is done to network namespaces of ours alone".into(),
+        })
     }
 
-    /// Runs the command by which the user switches the power of a machine.
-    fn switch_power(&self, id: &str, switch: &[String], on: bool) -> Result<(), HostError> {
-        let Some((program, words)) = switch.split_first() else {
-            return Err(HostError::State(
-                "no command is named that switches its power".into(),
-            ));
-        };
-        let path = self.program(program)?;
-        let word = if on { "on" } else { "off" };
-        let args: Vec<String> = words.iter().cloned().chain([word.to_owned()]).collect();
-        let ready = command::Ready {
-            program: &path,
-            shown: format!("{program} {}", args.join(" ")),
-            args,
-            env: &BTreeMap::new(),
-            mark: &command_mark(id),
-        };
-        ready.run(POWER_LIMIT, &*self.clock).map(|_| ())
+    fn hurt(&self, id: &str, hurt: &Hurt) -> Result<(), HostError> {
+        match hurt {
+            Hurt::Mute { address, on } => {
+                let namespace = self.own_namespace(hurt)?;
+                network::mute(self, id, (namespace, address), *on)
+            }
+            Hurt::Netem(how) => {
+                let namespace = self.own_namespace(hurt)?;
+                network::netem(self, id, namespace, how)
+            }
+            Hurt::Fault {
+                command,
+                fault,
+                word,
+            } => orders::tell(self, id, command, &[fault.name(), &word.to_string()]),
+            Hurt::Malform {
+                mark,
+                address,
+                seed,
+                messages,
+            } => malformed::send(mark, address, (*seed, *messages)),
+            Hurt::Power { switch, on } => {
+                orders::tell(self, id, switch, &[if *on { "on" } else { "off" }])
+            }
+        }
     }
 
     /// The program and the arguments that start a command where it belongs.
@@ -230,7 +232,7 @@ impl LocalHost {
     }
 
     /// Where a program is; plimsoll itself is this one, wherever it was started from.
-    fn program(&self, name: &str) -> Result<PathBuf, HostError> {
+    pub(super) fn program(&self, name: &str) -> Result<PathBuf, HostError> {
         if name != watchdog::PROGRAM {
             return self.search.require(name);
         }
@@ -574,8 +576,7 @@ impl Host for LocalHost {
             } => network::join(self, id, (bridge, link), (namespace, address)),
             Action::RemoveLink(name) => network::remove_link(self, id, name),
             Action::SetLink { name, up } => network::set_link(self, id, name, *up),
-            Action::Mute { address, on } => self.mute(id, address, *on),
-            Action::Power { switch, on } => self.switch_power(id, switch, *on),
+            Action::Hurt(hurt) => self.hurt(id, hurt),
             Action::MakeTracing(name) => tracing::make(id, name),
             Action::RemoveTracing(name) => tracing::remove(id, name, &*self.clock),
             Action::PortFree(port) => ports::check_free(*port),

@@ -142,6 +142,32 @@ pub(super) fn mute(
     ip(host, id, &route)
 }
 
+/// Lets what is sent from a namespace be late or lost, or no more; fine when it is so already.
+pub(super) fn netem(
+    host: &LocalHost,
+    id: &str,
+    namespace: &str,
+    how: &[String],
+) -> Result<(), HostError> {
+    check_ours(id, namespace)?;
+    let words = |list: &[&str]| {
+        let begin = ["-n", namespace, "qdisc"];
+        let words: Vec<&str> = begin.iter().chain(list).copied().collect();
+        host.helper_of(id, "tc", &words, LIMIT)
+    };
+    if how.is_empty() {
+        let shown = words(&["show", "dev", "eth0"])?;
+        let is_it = shown.lines().any(|line| line.starts_with("qdisc netem "));
+        return match is_it {
+            true => words(&["delete", "dev", "eth0", "root"]).map(|_| ()),
+            false => Ok(()),
+        };
+    }
+    let mut list = vec!["replace", "dev", "eth0", "root", "netem"];
+    list.extend(how.iter().map(String::as_str));
+    words(&list).map(|_| ())
+}
+
 /// A hardware address that no device has (locally administered), the same for the same interface
 /// of the same journal: FNV-1a of both.
 fn mark(id: &str, name: &str) -> String {

@@ -58,6 +58,32 @@ pub(crate) fn is_listening(pid: u32, port: u16) -> bool {
     })
 }
 
+/// Ports on which a process itself listens.
+pub(crate) fn listened_on(pid: u32) -> Vec<u16> {
+    let sockets: Vec<String> = sockets_of(pid).collect();
+    let mut found = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        for (port, inode) in text.lines().filter_map(listener) {
+            if sockets.contains(&format!("socket:[{inode}]")) {
+                found.push(port);
+            }
+        }
+    }
+    found
+}
+
+/// What the descriptors of a process lead to.
+fn sockets_of(pid: u32) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    entries.filter_map(|entry| {
+        let link = fs::read_link(entry.ok()?.path()).ok()?;
+        Some(link.to_str()?.to_owned())
+    })
+}
+
 /// The process that listens on the port, found through the inode of its socket.
 fn holder(port: u16) -> Option<u32> {
     let mut inodes = Vec::new();
@@ -66,23 +92,23 @@ fn holder(port: u16) -> Option<u32> {
         inodes.extend(text.lines().filter_map(|line| listening_inode(line, port)));
     }
     let links: Vec<String> = inodes.iter().map(|i| format!("socket:[{i}]")).collect();
-    processes::all().into_iter().find(|pid| {
-        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-            return false;
-        };
-        entries.flatten().any(|entry| {
-            fs::read_link(entry.path())
-                .is_ok_and(|link| links.iter().any(|l| link.to_str() == Some(l)))
-        })
-    })
+    let mut all = processes::all().into_iter();
+    all.find(|pid| sockets_of(*pid).any(|link| links.contains(&link)))
 }
 
 /// The inode in a line of `/proc/net/tcp` when it is a listener on `port`.
 fn listening_inode(line: &str, port: u16) -> Option<String> {
+    let (found, inode) = listener(line)?;
+    (found == port).then_some(inode)
+}
+
+/// The port and the inode in a line of `/proc/net/tcp` when it is a listener.
+fn listener(line: &str) -> Option<(u16, String)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (_, port_hex) = fields.get(1)?.rsplit_once(':')?;
-    let matches = u16::from_str_radix(port_hex, 16).ok()? == port && *fields.get(3)? == LISTENING;
-    matches.then(|| fields.get(9).map(|inode| (*inode).to_string()))?
+    let port = u16::from_str_radix(port_hex, 16).ok()?;
+    let inode = fields.get(9).map(|inode| (*inode).to_string())?;
+    (*fields.get(3)? == LISTENING).then_some((port, inode))
 }
 
 #[cfg(test)]
@@ -97,6 +123,7 @@ mod tests {
         let ourselves = format!("process {} (", std::process::id());
         assert!(error.contains(&ourselves), "{error}");
         assert!(is_listening(std::process::id(), port));
+        assert!(listened_on(std::process::id()).contains(&port));
         assert_ne!(find_free(port, 2).unwrap(), port);
         drop(listener);
         check_free(port).unwrap();

@@ -395,6 +395,7 @@ pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
         name: node.name(),
         node: node.server.name.clone(),
         marks: vec![node.server_mark()],
+        serves: None,
     };
     nodes.iter().map(server).collect()
 }

@@ -7,6 +7,7 @@
 //! Invariant: what is asked of machines that are up is asked while their journal is held, so that
 //! nobody takes them down meanwhile.
 
+mod harm;
 pub mod image;
 mod machine;
 mod plan;
@@ -255,6 +256,10 @@ impl Commands {
     fn power_of(&self, name: &str) -> Vec<String> {
         self.of("power", name)
     }
+
+    fn faults_of(&self, name: &str) -> Vec<String> {
+        self.of("fault", name)
+    }
 }
 
 /// Brings machines up. They stay when this process ends. `watch` is told of each step before it is
@@ -290,7 +295,7 @@ pub fn up(
     drop(raise_telling(&steps, None, hosts, journal, watch)?);
     let lab = Lab::find(state)?;
     for node in lab.nodes() {
-        lab.set_clock(&node.name, hosts.here())?;
+        lab.set_clock(&node.name, Duration::ZERO, hosts.here())?;
     }
     Ok(lab)
 }
@@ -444,7 +449,7 @@ impl Lab {
                 here.carry_out(id, &entry.step.apply)?;
             }
         }
-        self.set_clock(name, hosts.here())
+        self.set_clock(name, Duration::ZERO, hosts.here())
     }
 
     /// Lets a machine stand still.
@@ -452,7 +457,7 @@ impl Lab {
     /// # Errors
     /// When it is off, or QEMU refuses.
     pub fn pause(&self, name: &str) -> Result<(), VmError> {
-        self.tell(name, Order::Pause)
+        self.tell(name, Order::Pause).map(drop)
     }
 
     /// Lets a machine go on that stood still.
@@ -460,7 +465,7 @@ impl Lab {
     /// # Errors
     /// When it is off, or QEMU refuses.
     pub fn resume(&self, name: &str) -> Result<(), VmError> {
-        self.tell(name, Order::Resume)
+        self.tell(name, Order::Resume).map(drop)
     }
 
     /// Plugs the cable of a machine's network in, or pulls it.
@@ -468,13 +473,13 @@ impl Lab {
     /// # Errors
     /// When it is off, or QEMU refuses.
     pub fn link(&self, name: &str, is_up: bool) -> Result<(), VmError> {
-        self.tell(name, Order::Link(is_up))
+        self.tell(name, Order::Link(is_up)).map(drop)
     }
 
-    fn tell(&self, name: &str, order: Order) -> Result<(), VmError> {
+    fn tell(&self, name: &str, order: Order<'_>) -> Result<serde_json::Value, VmError> {
         self.check_name(name)?;
         let socket = self.file(name, "qmp");
-        power::tell(&socket, order).map(|_| ()).map_err(|error| {
+        power::tell(&socket, order).map_err(|error| {
             VmError::State(format!("machine {name} cannot be told: {error}; is it on?"))
         })
     }
@@ -488,17 +493,11 @@ impl Lab {
         Ok(Port::open(&self.dir, name, host.clock(), ANSWER_LIMIT)?)
     }
 
-    /// A machine begins with a clock that knows whole seconds; it is told what time it is.
-    fn set_clock(&self, name: &str, host: &dyn Host) -> Result<(), VmError> {
-        let port = self.port(name, host)?;
-        let now = host.clock().unix_time().as_secs_f64();
-        let ended = port.run(&format!("date -u -s @{now:.3}"), host.clock(), ANSWER_LIMIT);
-        let failed = |why: &str| VmError::State(format!("set the clock of machine {name}: {why}"));
-        match ended {
-            Ok(ended) if ended.status == 0 => Ok(()),
-            Ok(ended) => Err(failed(ended.errors.trim())),
-            Err(error) => Err(failed(&error.to_string())),
-        }
+    /// A machine begins with a clock that knows whole seconds; it is told what time it is, or will be
+    /// after a while.
+    fn set_clock(&self, name: &str, ahead: Duration, host: &dyn Host) -> Result<(), VmError> {
+        let now = (host.clock().unix_time() + ahead).as_secs_f64();
+        self.sh(name, &format!("date -u -s @{now:.3}"), host)
     }
 }
 

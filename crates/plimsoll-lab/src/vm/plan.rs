@@ -147,6 +147,7 @@ impl<'a> Planned<'a> {
             first_port: 0,
             power: commands.power_of(&name),
             fence: vec![GUEST_POWER.into()],
+            faults: commands.faults_of(&name),
             name,
         };
         let servers = numbers(wanted.nodes, 1).map(|n| node(format!("n{n}"), n));

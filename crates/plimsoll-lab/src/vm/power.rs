@@ -17,9 +17,16 @@ const LINE_MAX: u64 = 1 << 16;
 /// Most lines (events) before an answer.
 const LINES_MAX: usize = 1000;
 
+/// The most that a disk does. 0: as much as it can.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) requests_per_s: u64,
+    pub(super) bytes_per_s: u64,
+}
+
 /// What can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum Order<'a> {
     /// Stand still.
     Pause,
     /// Go on.
@@ -28,9 +35,13 @@ pub(super) enum Order {
     Link(bool),
     /// How it is.
     Status,
+    /// Which disks it has.
+    Disks,
+    /// What this disk does at most. What waits because of it goes on when the limits are lifted.
+    Throttle(&'a str, Limits),
 }
 
-impl Order {
+impl Order<'_> {
     fn written(self) -> Value {
         match self {
             Order::Pause => json!({ "execute": "stop" }),
@@ -39,12 +50,21 @@ impl Order {
                 json!({ "execute": "set_link", "arguments": { "name": "nic0", "up": up } })
             }
             Order::Status => json!({ "execute": "query-status" }),
+            Order::Disks => json!({ "execute": "query-block" }),
+            Order::Throttle(disk, limits) => json!({
+                "execute": "block_set_io_throttle",
+                "arguments": {
+                    "device": disk,
+                    "iops": limits.requests_per_s, "iops_rd": 0, "iops_wr": 0,
+                    "bps": limits.bytes_per_s, "bps_rd": 0, "bps_wr": 0,
+                },
+            }),
         }
     }
 }
 
 /// Tells the machine behind this socket something; gives what it returned.
-pub(super) fn tell(socket: &Path, order: Order) -> io::Result<Value> {
+pub(super) fn tell(socket: &Path, order: Order<'_>) -> io::Result<Value> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;
     stream.set_write_timeout(Some(LIMIT))?;

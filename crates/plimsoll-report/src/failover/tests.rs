@@ -56,6 +56,7 @@ fn strike(stalled_ms: u64, lost: u64) -> Strike {
         lasted: Nanos(10_000 * MS),
         healed_in: Nanos(300 * MS),
         healed_under_load: true,
+        crashed: 0,
         outage: outage(stalled_ms),
         check,
     }

@@ -19,7 +19,8 @@ use std::time::Duration;
 /// keeps what it acknowledged.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Faults: kill, stop, power-cut, pause, slow, link-down, one-way, flap.
+    after_help = "Faults: kill, stop, power-cut, pause, slow, link-down, one-way, flap, partition, delay,
+loss, disk-slow, disk-hung, disk-full, clock-step, malformed, double.
 docs/failover.md says what each does and where it can be done.
 
 Examples:
@@ -37,7 +38,7 @@ pub(super) struct Args {
     /// How often each kind is done.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
-    /// The server it is done to (default: each in turn).
+    /// The server it is done to; active: whichever serves then (default: each in turn).
     #[arg(long, value_name = "SERVER")]
     victim: Option<String>,
     /// How many sessions use the stack meanwhile.
@@ -77,7 +78,7 @@ pub(super) struct Args {
     shape: Shape,
 }
 
-fn fault(text: &str) -> Result<Fault, String> {
+pub(super) fn fault(text: &str) -> Result<Fault, String> {
     Fault::find(text).ok_or_else(|| format!("there are {}", Fault::names()))
 }
 
@@ -115,7 +116,12 @@ pub(super) fn main(args: &Args) -> Outcome {
     if !done.strikes.is_empty() {
         args.tell(&done)?;
     }
-    super::raze::verdict(&left)?;
+    let removed = super::raze::verdict(&left);
+    if let (Err(_), Err(failure)) = (&removed, &ended) {
+        // It may be why not all could be removed, and only one error ends a program.
+        super::say(&failure.to_string());
+    }
+    removed?;
     ended?;
     if !done.kept_its_data() {
         return super::done(Code::BadData);

@@ -55,6 +55,8 @@ struct NodeEntry {
     power: Vec<String>,
     #[serde(default)]
     fence: Vec<String>,
+    #[serde(default)]
+    faults: Vec<String>,
 }
 
 fn default_dir() -> String {
@@ -102,6 +104,7 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
             dir: checked_dir(&entry.dir).map_err(of_node)?,
             power: entry.power.clone(),
             fence: checked_fence(&entry.fence).map_err(of_node)?,
+            faults: entry.faults.clone(),
         });
     }
     if let Some(address) = &file.address {

@@ -19,7 +19,7 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
         "failover",
         "nfs",
         "--fault",
-        "pause",
+        "pause,malformed",
         "--lasting",
         "3s",
         "--repeat",
@@ -57,8 +57,15 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
     assert!(check["data"]["written"].as_u64().unwrap() > 512, "{check}");
     let bad = check["data"]["bad"].as_object().unwrap();
     assert!(bad.values().all(|count| *count == 0), "{check}");
+    // What is malformed is felt by nobody who speaks well, and ends no server.
+    let garbage = &told["strikes"][1];
+    assert_eq!(
+        (&garbage["fault"], &garbage["crashed"]),
+        (&"malformed".into(), &0.into())
+    );
+    assert_eq!(garbage["outage"]["sessions"][0]["survived"], true);
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("no acknowledged write was lost in 1 fault"));
+    assert!(page.contains("no acknowledged write was lost in 2 faults"));
     let status = lab.json(&["stack", "status", "--json"]);
     assert!(status["stacks"].as_array().unwrap().is_empty(), "{status}");
 }

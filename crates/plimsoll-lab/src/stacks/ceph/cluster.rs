@@ -302,6 +302,7 @@ impl<'a> Cluster<'a> {
                 name: osd.node.name.clone(),
                 node: osd.node.name.clone(),
                 marks,
+                serves: None,
             }
         };
         self.osds().map(server).collect()

@@ -68,6 +68,7 @@ impl<'a> Cluster<'a> {
             name: node.name.clone(),
             node: node.name.clone(),
             marks: vec![self.mark(node)],
+            serves: None,
         };
         self.nodes.iter().map(server).collect()
     }

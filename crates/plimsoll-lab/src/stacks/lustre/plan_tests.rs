@@ -38,6 +38,7 @@ fn machines() -> Option<Place> {
         address: format!("10.0.0.{number}"),
         power: Vec::new(),
         fence: Vec::new(),
+        faults: Vec::new(),
         dir: "/srv/bench".into(),
     };
     Some(Place::Inventory(Box::new(Inventory {

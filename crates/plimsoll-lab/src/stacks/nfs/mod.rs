@@ -124,6 +124,7 @@ impl Stack for Nfs {
                 name: server.name.clone(),
                 node: server.name.clone(),
                 marks,
+                serves: None,
             }],
             ..Made::default()
         };

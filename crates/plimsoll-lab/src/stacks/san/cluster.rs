@@ -132,6 +132,7 @@ impl<'a> Cluster<'a> {
             marks: ["ring", "cluster"]
                 .map(|daemon| self.mark(node, daemon))
                 .into(),
+            serves: Some(self.script(node, &["serves"])),
         };
         self.with_disks().iter().map(server).collect()
     }

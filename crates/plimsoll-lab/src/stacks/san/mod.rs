@@ -136,6 +136,7 @@ impl Stack for San {
             description: cluster.description(),
             servers: cluster.servers(),
             proofs: proofs(&cluster),
+            fences: true,
             ..Made::default()
         };
         Ok((plan, made))

@@ -16,6 +16,7 @@ fn machines(count: u8, fence: &[&str]) -> Place {
         address: format!("10.92.1.{number}"),
         power: Vec::new(),
         fence: fence.iter().map(ToString::to_string).collect(),
+        faults: Vec::new(),
         dir: "/srv/bench".into(),
     };
     Place::Inventory(Box::new(Inventory {

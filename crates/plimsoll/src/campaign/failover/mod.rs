@@ -11,7 +11,7 @@ use super::arms::stopped;
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::failover::{Failover, Strike};
 use plimsoll_core::fault::Fault;
-use plimsoll_core::plan::{Action, Made, Site};
+use plimsoll_core::plan::{Action, Made, Server, Site, Step};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_lab::faults::{self, Blow};
 use plimsoll_lab::host::{Clock, Hosts as _, Nodes, SystemClock};
@@ -64,9 +64,10 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// A fault that is going to be done.
+#[derive(Clone)]
 struct Planned {
     fault: Fault,
-    victim: String,
+    victim: Server,
     blow: Blow,
 }
 
@@ -75,6 +76,8 @@ struct Ground {
     /// The journal of the stack.
     id: String,
     made: Made,
+    /// The steps that made it.
+    steps: Vec<Step>,
     site: Site,
     nodes: Nodes,
     clock: SystemClock,
@@ -90,7 +93,7 @@ pub(crate) fn failover(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Failover, Result<(), Failure>), Failure> {
     let mut ground = Ground::of(wanted.name, state)?;
-    let planned = plan(wanted, &ground)?;
+    let planned = plan(wanted, &mut ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");
     let mut done = Failover {
         name: wanted.name.into(),
@@ -103,10 +106,11 @@ pub(crate) fn failover(
     };
     let mut rng = Rng::new(wanted.seed.derive("moments", 0));
     let count = planned.len();
-    for (number, next) in (1..).zip(&planned) {
+    for (number, choices) in (1..).zip(&planned) {
+        let next = ground.chosen(choices)?;
         tell(&format!(
             "{number} of {count}: {} {}",
-            next.fault, next.victim
+            next.fault, next.victim.name
         ));
         let ledger = wanted.ledgers.join(format!("{number:03}.ledger"));
         let calm = CALM + DRAWN.mul_f64(rng.unit());
@@ -127,11 +131,22 @@ pub(crate) fn failover(
     Ok((done, Ok(())))
 }
 
-/// Every fault of every kind with its victim.
-fn plan(wanted: &Wanted<'_>, ground: &Ground) -> Result<Vec<Planned>, Failure> {
+/// How many of the processes that were there are not.
+fn crashed(before: &[u32], after: &[u32]) -> u32 {
+    let gone = before.iter().filter(|pid| !after.contains(pid));
+    gone.count().try_into().unwrap_or(u32::MAX)
+}
+
+/// The victim that is whoever serves at the moment.
+pub(crate) const ACTIVE: &str = "active";
+
+/// Every fault of every kind with its victim, each of which can be done. Where the victim is known only
+/// when it is done, there are several to choose from.
+fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, Failure> {
     let servers = &ground.made.servers;
     let chosen: Vec<_> = match wanted.victim {
         None => servers.iter().collect(),
+        Some(ACTIVE) => servers.iter().filter(|s| s.serves.is_some()).collect(),
         Some(name) => servers.iter().filter(|s| s.name == name).collect(),
     };
     if chosen.is_empty() {
@@ -140,7 +155,10 @@ fn plan(wanted: &Wanted<'_>, ground: &Ground) -> Result<Vec<Planned>, Failure> {
             true => "it has no servers of its own".to_owned(),
             false => format!("its servers are {}", names.join(", ")),
         };
-        let what = wanted.victim.unwrap_or("a server");
+        let what = match wanted.victim {
+            Some(ACTIVE) => "the one that serves",
+            named => named.unwrap_or("a server"),
+        };
         return Err(Failure::usage(format!(
             "strike {what} of {}: {known}",
             wanted.name
@@ -148,14 +166,29 @@ fn plan(wanted: &Wanted<'_>, ground: &Ground) -> Result<Vec<Planned>, Failure> {
     }
     let mut all = Vec::new();
     for fault in wanted.faults {
-        for victim in chosen.iter().cycle().take(wanted.repeat as usize) {
+        let what = || format!("do {fault} to {}", wanted.name);
+        let mut of_each = Vec::new();
+        for victim in &chosen {
             let blow = faults::plan(*fault, victim, &ground.made, &ground.site)
-                .map_err(doing(Code::Usage, format!("do {fault} to {}", wanted.name)))?;
-            all.push(Planned {
+                .map_err(doing(Code::Usage, what()))?;
+            faults::carry_out(&blow.trial, &ground.id, &mut ground.nodes)
+                .map_err(doing(Code::Usage, what()))?;
+            of_each.push(Planned {
                 fault: *fault,
-                victim: victim.name.clone(),
+                victim: (*victim).clone(),
                 blow,
             });
+        }
+        let repeat = wanted.repeat as usize;
+        match wanted.victim {
+            Some(ACTIVE) => all.extend(std::iter::repeat_n(of_each, repeat)),
+            _ => all.extend(
+                of_each
+                    .into_iter()
+                    .cycle()
+                    .take(repeat)
+                    .map(|one| vec![one]),
+            ),
         }
     }
     Ok(all)
@@ -176,10 +209,32 @@ impl Ground {
         Ok(Ground {
             id: record.header.id,
             made,
+            steps: record.entries.into_iter().map(|entry| entry.step).collect(),
             site: ask.site,
             nodes,
             clock: SystemClock::new(),
         })
+    }
+
+    /// The one whose victim serves, where there are several.
+    fn chosen<'a>(&mut self, choices: &'a [Planned]) -> Result<&'a Planned, Failure> {
+        if let [only] = choices {
+            return Ok(only);
+        }
+        for choice in choices {
+            let asked = choice.victim.serves.clone().map(Action::Run);
+            let asked: Vec<_> = asked
+                .map(|action| (choice.victim.node.clone(), action))
+                .into_iter()
+                .collect();
+            if faults::carry_out(&asked, &self.id, &mut self.nodes).is_ok() {
+                return Ok(choice);
+            }
+        }
+        Err(Failure::new(
+            Code::Failed,
+            "find out who serves: none of the servers says so",
+        ))
     }
 
     /// One fault from the first operation of its sessions to the check of all they wrote.
@@ -202,8 +257,10 @@ impl Ground {
             );
         }
         let blow = &planned.blow;
+        let processes = self.processes(planned);
+        let first = self.begin(planned, wanted.lasting, stop);
         let ordered_at = Sessions::now();
-        let struck = self.carry_out(&blow.strike, planned);
+        let struck = first.and_then(|()| self.carry_out(&blow.strike, planned));
         let struck_at = Sessions::now();
         let lasted = match struck {
             Ok(()) => self.let_last(planned, &sessions, wanted, stop),
@@ -214,13 +271,21 @@ impl Ground {
         let healing_at = Sessions::now();
         // Whatever went wrong until now.
         let healed = self.carry_out(&blow.heal, planned);
+        let healed = healed.and_then(|()| self.carry_out(&blow.after, planned));
         let healed_at = Sessions::now();
+        let crashed = match blow.takes_processes {
+            true => 0,
+            false => crashed(&processes, &self.processes(planned)),
+        };
         healed.map_err(|failure| {
             failure.hint(format!(
                 "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
                 wanted.name
             ))
         })?;
+        if crashed > 0 {
+            self.start_again(planned)?;
+        }
         lasted.and(ended)?;
         if under_load {
             self.wait_for(&sessions, wanted.patience, stop);
@@ -228,14 +293,69 @@ impl Ground {
         let (outage, check) = sessions.told(struck_at, stop)?;
         Ok(Some(Strike {
             fault: planned.fault,
-            victim: planned.victim.clone(),
+            victim: planned.victim.name.clone(),
             done_within: struck_at.since(ordered_at),
             lasted: healing_at.since(struck_at),
             healed_in: healed_at.since(healing_at),
             healed_under_load: under_load,
+            crashed,
             outage,
             check,
         }))
+    }
+
+    /// What comes before a fault, and is given time.
+    fn begin(
+        &mut self,
+        planned: &Planned,
+        time: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        if !planned.blow.first.is_empty() {
+            self.carry_out(&planned.blow.first, planned)?;
+            self.pause(time, stop);
+        }
+        Ok(())
+    }
+
+    /// Numbers of the processes of the server that is struck; none of a node that cannot be asked.
+    fn processes(&mut self, planned: &Planned) -> Vec<u32> {
+        let mut servers = self.made.servers.iter();
+        let Some(server) = servers.find(|server| server.name == planned.victim.name) else {
+            return Vec::new();
+        };
+        let Ok(host) = self.nodes.on(&server.node) else {
+            return Vec::new();
+        };
+        let marks = server.marks.iter();
+        marks.flat_map(|mark| host.marked(mark)).collect()
+    }
+
+    /// Starts what ended of the server that was struck, as it was started when the stack was made.
+    fn start_again(&mut self, planned: &Planned) -> Result<(), Failure> {
+        let servers = self.made.servers.iter();
+        let marks = servers
+            .filter(|server| server.name == planned.victim.name)
+            .flat_map(|server| &server.marks);
+        let marks: Vec<&String> = marks.collect();
+        let what = || {
+            format!(
+                "start {} again, which {} ended",
+                planned.victim.name, planned.fault
+            )
+        };
+        for step in &self.steps {
+            let Action::Start { mark, .. } = &step.apply else {
+                continue;
+            };
+            let host = self.nodes.on(&step.node);
+            let host = host.map_err(doing(Code::Failed, what()))?;
+            if marks.contains(&mark) && host.marked(mark).is_empty() {
+                let started = host.carry_out(&self.id, &step.apply);
+                started.map_err(doing(Code::Failed, what()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets the sessions work for a while in which they do what they should, and says whether they
@@ -257,7 +377,7 @@ impl Ground {
         actions: &[(String, Action)],
         planned: &Planned,
     ) -> Result<(), Failure> {
-        let what = format!("{} {}", planned.fault, planned.victim);
+        let what = format!("{} {}", planned.fault, planned.victim.name);
         faults::carry_out(actions, &self.id, &mut self.nodes).map_err(doing(Code::Failed, what))
     }
 
@@ -271,12 +391,15 @@ impl Ground {
     ) -> Result<(), Failure> {
         let Some(beat) = planned.blow.beat else {
             self.pause(wanted.lasting, stop);
-            if faults::is_survivable(&planned.victim, &self.made) {
+            // Nobody promises that a stack goes on without two.
+            let is_one = planned.fault != Fault::Double;
+            if is_one && faults::is_survivable(&planned.victim.name, &self.made) {
                 self.wait_for(sessions, wanted.patience, stop);
             }
             return Ok(());
         };
         let began = self.clock.now();
+        let mut blow = planned.blow.clone();
         // It is there now.
         loop {
             self.clock.pause(beat.on);
@@ -285,9 +408,10 @@ impl Ground {
             {
                 return Ok(());
             }
-            self.carry_out(&planned.blow.heal, planned)?;
+            self.carry_out(&blow.heal, planned)?;
             self.clock.pause(beat.off);
-            self.carry_out(&planned.blow.strike, planned)?;
+            blow.vary();
+            self.carry_out(&blow.strike, planned)?;
         }
     }
 

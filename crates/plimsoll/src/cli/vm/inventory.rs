@@ -33,11 +33,13 @@ pub(super) fn written(address_here: &str, nodes: &[Node]) -> String {
         };
         let _ = write!(
             text,
-            "\n[[node]]\nname = {}\ncommand = [{}]\npower = [{}]\nfence = [{}]\naddress = {}\ndir = {}\n",
+            "\n[[node]]\nname = {}\ncommand = [{}]\npower = [{}]\nfence = [{}]\nfaults = [{}]\n\
+             address = {}\ndir = {}\n",
             quoted(&node.name),
             list(words),
             list(&node.power),
             list(&node.fence),
+            list(&node.faults),
             quoted(&node.address),
             quoted(&node.dir)
         );
@@ -72,6 +74,7 @@ mod tests {
             first_port: 0,
             power: words.to_vec(),
             fence: vec!["/lab/power".into()],
+            faults: words[1..].to_vec(),
         };
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("lab.toml");
@@ -83,6 +86,7 @@ mod tests {
         assert_eq!((&*machine.name, &machine.reach[..]), ("n1", &words[..]));
         assert_eq!(machine.power, words);
         assert_eq!(machine.fence, ["/lab/power"]);
+        assert_eq!(machine.faults, words[1..]);
         assert_eq!(
             (&*machine.address, &*machine.dir),
             ("10.92.7.1", "/data/plimsoll")

@@ -10,6 +10,7 @@ mod up;
 use super::raze::verdict;
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_core::fault::{Fault, Word};
 use plimsoll_core::units;
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::vm::{self, Condition, Lab, VmError, image};
@@ -57,6 +58,8 @@ enum Verb {
     Resume(Name),
     /// Plug the cable of a machine's network in, or pull it.
     Link(Link),
+    /// Do a fault to a machine, end it, or try whether it could be done.
+    Fault(FaultArgs),
     /// Cut the power of machines that others ask for; the plan of machines starts this.
     #[command(hide = true)]
     PowerSwitch(PowerSwitch),
@@ -96,6 +99,29 @@ struct Power {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum PowerWord {
+    On,
+    Off,
+}
+
+#[derive(Debug, clap::Args)]
+struct FaultArgs {
+    /// The state directory that names the machines (default: that of everything).
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    #[command(flatten)]
+    machine: Name,
+    /// The fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-full,
+    /// clock-step.
+    #[arg(value_name = "FAULT", value_parser = super::failover::fault)]
+    fault: Fault,
+    /// Whether it is there.
+    #[arg(value_name = "try|on|off")]
+    word: FaultWord,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum FaultWord {
+    Try,
     On,
     Off,
 }
@@ -160,6 +186,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             let tell = |lab: &Lab| lab.link(&link.machine.name, is_up);
             on_lab(&state, "change the machine's link", tell)
         }
+        Verb::Fault(args) => fault(args, &state),
         Verb::PowerSwitch(args) => {
             let (dir, id) = (args.dir.clone(), args.id.clone());
             let clock = plimsoll_lab::host::SystemClock::new();
@@ -183,6 +210,21 @@ fn power(state: &StateDir, name: &str, word: PowerWord) -> Outcome {
             on_lab(state, "switch the machine on", |lab| lab.on(name, hosts))
         }
     }
+}
+
+fn fault(args: &FaultArgs, state: &StateDir) -> Outcome {
+    let named = args.state.as_ref().map(StateDir::new);
+    let word = match args.word {
+        FaultWord::Try => Word::Try,
+        FaultWord::On => Word::On,
+        FaultWord::Off => Word::Off,
+    };
+    let (name, fault) = (&args.machine.name, args.fault);
+    let host = super::host();
+    let what = format!("do {fault} to machine {name}");
+    on_lab(named.as_ref().unwrap_or(state), &what, |lab| {
+        lab.fault(name, fault, word, &host)
+    })
 }
 
 /// Does something with machines that are up.

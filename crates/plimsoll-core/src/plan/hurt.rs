@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What faults do to servers, as values. It stands in no journal.
+
+use crate::fault::{Fault, Word};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One thing that is done to a server to see what it carries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hurt {
+    /// In a network namespace of ours: throw away what is sent to this address, or no more.
+    Mute {
+        /// The address.
+        address: String,
+        /// Whether it is thrown away from now on.
+        on: bool,
+    },
+    /// In a network namespace of ours: let packets that are sent be late or lost, as the program `tc`
+    /// is told of it (`delay 50ms`); with no words, no more.
+    Netem(Vec<String>),
+    /// Tell a machine of a fault by the command that its user named for that.
+    Fault {
+        /// The command; the name of the fault and the word are added.
+        command: Vec<String>,
+        /// The fault.
+        fault: Fault,
+        /// What is to be done with it.
+        word: Word,
+    },
+    /// Send malformed messages to every TCP port on which the processes that carry this mark listen.
+    Malform {
+        /// The mark.
+        mark: String,
+        /// The address at which they are reached from where that is done.
+        address: String,
+        /// What the messages are made from.
+        seed: u64,
+        /// How many each port is sent. With 0 it is only seen that there is a port.
+        messages: u32,
+    },
+    /// Switch the power of a machine by the command that its user named for it.
+    Power {
+        /// The command; `on` or `off` is added.
+        switch: Vec<String>,
+        /// Whether it has power from now on.
+        on: bool,
+    },
+}
+
+impl fmt::Display for Hurt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Hurt::Mute { address, on } => {
+                let verb = if *on { "add" } else { "delete" };
+                write!(f, "ip route {verb} blackhole {address}")
+            }
+            Hurt::Netem(how) if how.is_empty() => {
+                write!(f, "tc qdisc delete dev eth0 root netem")
+            }
+            Hurt::Netem(how) => {
+                write!(f, "tc qdisc replace dev eth0 root netem {}", how.join(" "))
+            }
+            Hurt::Fault {
+                command,
+                fault,
+                word,
+            } => write!(f, "{} {fault} {word}", command.join(" ")),
+            Hurt::Malform { mark, messages, .. } => write!(
+                f,
+                "send {messages} malformed messages to each port of the processes marked {mark}"
+            ),
+            Hurt::Power { switch, on } => {
+                write!(f, "{} {}", switch.join(" "), if *on { "on" } else { "off" })
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Faults of a machine: what is done to it from outside, and by a shell in it that no network is
+//! needed for.
+//!
+//! Invariant: ending a fault that is not there is fine, so a fault can be ended by anybody at any time.
+
+use plimsoll_core::fault::{DELAY_MS, Fault, LOSS_PERCENT, Word};
+use std::time::Duration;
+
+use super::power::{Limits, Order};
+use super::{Lab, VmError};
+use crate::host::Host;
+
+/// How long a command in a machine may take: filling a disk is a few calls, also under emulation.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How far a clock is ahead.
+const AHEAD: Duration = Duration::from_secs(3600);
+
+/// What is left of a disk that is slow: some ten requests, and 1 MiB, a second.
+const SLOW: Limits = Limits {
+    requests_per_s: 10,
+    bytes_per_s: 1 << 20,
+};
+
+/// What is left of one that hangs. QEMU lets the first request pass, and makes up for it with the rest
+/// of the day.
+const HUNG: Limits = Limits {
+    requests_per_s: 1,
+    bytes_per_s: 1,
+};
+
+/// File that fills the disk.
+const FILLER: &str = "/data/.plimsoll-full";
+
+/// Takes all that is free, also what is kept for root, in ever smaller pieces.
+const FILL: &str = "at=0; size=$(stat -f -c '%f * %S' /data); size=$(($size))
+while [ $size -ge 4096 ]; do
+  if fallocate -o $at -l $size FILLER 2>/dev/null; then at=$((at + size)); else size=$((size / 2)); fi
+done
+[ $at -gt 0 ]";
+
+impl Lab {
+    /// Does a fault to a machine, ends it, or tries whether it could be done.
+    ///
+    /// # Errors
+    /// When there is no machine of this name, it cannot be told, or cannot do that.
+    pub fn fault(
+        &self,
+        name: &str,
+        fault: Fault,
+        word: Word,
+        host: &dyn Host,
+    ) -> Result<(), VmError> {
+        self.check_name(name)?;
+        let is_on = word == Word::On;
+        match (fault, word) {
+            (Fault::LinkDown | Fault::Flap, Word::Try) => self.tell(name, Order::Status).map(drop),
+            (Fault::LinkDown | Fault::Flap, _) => self.link(name, !is_on),
+            (Fault::DiskSlow, _) => self.throttle(name, SLOW, word),
+            (Fault::DiskHung, _) => self.throttle(name, HUNG, word),
+            (Fault::ClockStep, Word::Try) => self.sh(name, "true", host),
+            (Fault::ClockStep, _) => {
+                let ahead = if is_on { AHEAD } else { Duration::ZERO };
+                self.set_clock(name, ahead, host)
+            }
+            (Fault::Partition, _) => self.part(name, word, host),
+            (Fault::OneWay | Fault::Delay | Fault::Loss | Fault::DiskFull, _) => {
+                self.sh(name, &script(fault, word), host)
+            }
+            _ => Err(VmError::State(format!(
+                "{fault} is nothing that is done to a machine from outside; plimsoll failover does it"
+            ))),
+        }
+    }
+
+    fn throttle(&self, name: &str, limits: Limits, word: Word) -> Result<(), VmError> {
+        let limits = match word {
+            Word::Try => return self.tell(name, Order::Status).map(drop),
+            Word::On => limits,
+            Word::Off => Limits::default(),
+        };
+        let listed = self.tell(name, Order::Disks)?;
+        let disks = listed.as_array().into_iter().flatten();
+        let disks = disks.filter_map(|disk| disk["device"].as_str());
+        // What its system is read from is no disk of a server.
+        for disk in disks.filter(|disk| *disk != "root") {
+            self.tell(name, Order::Throttle(disk, limits))?;
+        }
+        Ok(())
+    }
+
+    /// Cuts a machine off from the other servers, in both directions.
+    fn part(&self, name: &str, word: Word, host: &dyn Host) -> Result<(), VmError> {
+        let servers = self
+            .nodes()
+            .iter()
+            .filter(|node| node.name.starts_with('n'));
+        let (this, others): (Vec<_>, Vec<_>) = servers.partition(|node| node.name == name);
+        let addresses: Vec<&str> = others.iter().map(|node| &*node.address).collect();
+        if this.is_empty() || others.is_empty() {
+            return Err(VmError::State(format!(
+                "there is no other server that {name} could be cut off from"
+            )));
+        }
+        for node in this {
+            self.sh(name, &routes(&addresses, word), host)?;
+            for other in &others {
+                self.sh(&other.name, &routes(&[&node.address], word), host)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out some lines in a machine.
+    pub(super) fn sh(&self, name: &str, script: &str, host: &dyn Host) -> Result<(), VmError> {
+        let failed = |why: &str| VmError::State(format!("in machine {name}: '{script}': {why}"));
+        match self.port(name, host)?.run(script, host.clock(), LIMIT) {
+            Ok(ended) if ended.status == 0 => Ok(()),
+            Ok(ended) => Err(failed(ended.errors.trim())),
+            Err(error) => Err(failed(&error.to_string())),
+        }
+    }
+}
+
+/// What brings a fault about in a machine, ends it, or tries it.
+fn script(fault: Fault, word: Word) -> String {
+    let netem = |how: String| {
+        let root = "dev eth0 root";
+        let end = format!("tc qdisc delete {root} netem 2>/dev/null || true");
+        match word {
+            Word::On => format!("tc qdisc replace {root} netem {how}"),
+            Word::Off => end,
+            // The kernel is asked by having it done without any effect.
+            Word::Try => format!("tc qdisc replace {root} netem delay 0ms && {{ {end}; }}"),
+        }
+    };
+    match fault {
+        Fault::Delay => netem(format!("delay {DELAY_MS}ms")),
+        Fault::Loss => netem(format!("loss {LOSS_PERCENT}%")),
+        Fault::DiskFull => match word {
+            Word::Try => "command -v fallocate >/dev/null".into(),
+            Word::On => FILL.replace("FILLER", FILLER),
+            Word::Off => format!("rm -f {FILLER}"),
+        },
+        // Both halves of its network: narrower than the route it has, so they are taken first.
+        _ => {
+            let network = "${network}";
+            let halves = [0, 128].map(|half| format!("{network}.{half}/25"));
+            let network = "network=$(ip -4 -o address show dev eth0 | sed 's/.* inet \\([0-9.]*\\)\\.[0-9]*\\/.*/\\1/')";
+            format!(
+                "{network}\n{}",
+                routes(&halves.each_ref().map(String::as_str), word)
+            )
+        }
+    }
+}
+
+/// Routes that throw away what is sent to these destinations.
+fn routes(destinations: &[&str], word: Word) -> String {
+    let one = |destination: &&str| match word {
+        Word::Try => "command -v ip >/dev/null".to_owned(),
+        Word::On => format!("ip route replace blackhole {destination}"),
+        Word::Off => format!("ip route delete blackhole {destination} 2>/dev/null || true"),
+    };
+    let lines: Vec<String> = destinations.iter().map(one).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_of_a_machine_is_ended_by_what_can_be_done_twice() {
+        for fault in [Fault::OneWay, Fault::Delay, Fault::Loss, Fault::DiskFull] {
+            let off = script(fault, Word::Off);
+            let forgives = |line: &str| {
+                line.ends_with("|| true")
+                    || ["rm -f ", "network="]
+                        .iter()
+                        .any(|word| line.starts_with(word))
+            };
+            assert!(off.lines().all(forgives), "{off}");
+            assert_ne!(script(fault, Word::On), script(fault, Word::Try));
+        }
+        let loss = script(Fault::Loss, Word::On);
+        assert_eq!(loss, "tc qdisc replace dev eth0 root netem loss 5%");
+    }
+}
