@@ -11,9 +11,11 @@
 //! write remembers the first failure and says so at the end. Nothing here interprets results.
 #![forbid(unsafe_code)]
 
+mod cells;
 mod read;
 mod write;
 
+pub use cells::Cells;
 pub use read::open;
 pub use write::{Writer, check_free, write_report};
 

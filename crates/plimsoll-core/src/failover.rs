@@ -60,3 +60,48 @@ impl Failover {
         self.strikes.iter().all(|strike| strike.check.passed())
     }
 }
+
+/// Faults of several storage systems: a cell for each system and kind of fault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    /// The cells, those of one system after those of the one before.
+    pub cells: Vec<MatrixCell>,
+}
+
+/// One kind of fault of one storage system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixCell {
+    /// The storage system.
+    pub stack: String,
+    /// The fault.
+    pub fault: Fault,
+    /// What came of it.
+    pub outcome: CellOutcome,
+}
+
+/// What came of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CellOutcome {
+    /// Every fault was done.
+    Done(Failover),
+    /// It cannot be done there, and why.
+    Refused(String),
+    /// It could not be carried out to its end, and why.
+    Failed(String),
+    /// There was no time for it.
+    NotTried,
+}
+
+impl Matrix {
+    /// Whether every block was there in every check of every cell that was done.
+    #[must_use]
+    pub fn kept_its_data(&self) -> bool {
+        self.cells.iter().all(|cell| match &cell.outcome {
+            CellOutcome::Done(done) => done.kept_its_data(),
+            _ => true,
+        })
+    }
+}

@@ -14,7 +14,7 @@ use crate::model::{
 use crate::words::{count, dash, percent_whole};
 
 /// Confidence of what is said of faults that were not tried.
-const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// What is said of the faults of one storage system.
 #[must_use]
@@ -74,12 +74,12 @@ fn stall(strike: &Strike, kind: Kind) -> Option<Stall> {
 }
 
 /// Nanoseconds; a stall without an end counts as long as it was seen.
-fn lengths(strikes: &[&Strike], kind: Kind) -> Vec<f64> {
+pub(crate) fn lengths(strikes: &[&Strike], kind: Kind) -> Vec<f64> {
     let stalls = strikes.iter().filter_map(|strike| stall(strike, kind));
     stalls.map(|stall| stall.length.0 as f64).collect()
 }
 
-fn shown(length: f64) -> String {
+pub(crate) fn shown(length: f64) -> String {
     Quantity::Duration.show(length)
 }
 
@@ -284,7 +284,7 @@ fn dots(done: &Failover, kinds: &[Fault]) -> Chart {
     })
 }
 
-fn method() -> Section {
+pub(crate) fn method() -> Section {
     let mut method = Section::new("How it was measured", "");
     method.page_only = true;
     method.items = vec![

@@ -12,6 +12,7 @@ mod data;
 mod describe;
 mod failover;
 mod html;
+mod matrix;
 pub mod model;
 mod svg;
 mod terminal;
@@ -25,6 +26,7 @@ pub use data::phase;
 pub use describe::{describe, profile};
 pub use failover::failover;
 pub use html::html;
+pub use matrix::matrix;
 pub use model::Report;
 pub use terminal::terminal;
 #[cfg(feature = "xlsx")]

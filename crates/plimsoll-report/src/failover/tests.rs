@@ -109,3 +109,52 @@ fn lost_writes_and_stalls_without_end_are_bad_news() {
     let page = crate::html(&report);
     assert!(page.contains("4 bad (4 lost)"));
 }
+
+#[test]
+fn systems_stand_side_by_side_with_what_has_no_result() {
+    use plimsoll_core::failover::{CellOutcome, Matrix, MatrixCell};
+    let cell = |stack: &str, fault, outcome| MatrixCell {
+        stack: stack.into(),
+        fault,
+        outcome,
+    };
+    let done = |strikes| {
+        CellOutcome::Done(Failover {
+            name: "raid1".into(),
+            description: "two disks".into(),
+            sessions: 1,
+            rate: 100.0,
+            block_bytes: 4096,
+            seed: 7,
+            strikes,
+        })
+    };
+    let mut all = Matrix {
+        cells: vec![
+            cell("raid1", Fault::Kill, done(vec![strike(1_000, 0)])),
+            cell(
+                "raid1",
+                Fault::Delay,
+                CellOutcome::Refused("no netem".into()),
+            ),
+            cell("nfs", Fault::Kill, CellOutcome::NotTried),
+            cell("nfs", Fault::Delay, CellOutcome::Failed("no route".into())),
+        ],
+    };
+    let text = crate::terminal(&crate::matrix(&all), 160, false, false);
+    for expect in [
+        "no acknowledged write was lost in 1 fault",
+        "3 cells of 4 have no result",
+        "cannot be done",
+        "raid1, delay: no netem",
+        "nfs, delay: no route",
+        "at most 95 % of such faults",
+    ] {
+        assert!(text.contains(expect), "{expect}: {text}");
+    }
+    all.cells[0].outcome = done(vec![strike(1_000, 0), strike(3_000, 2)]);
+    let text = crate::terminal(&crate::matrix(&all), 160, false, false);
+    assert!(text.contains("raid1 after kill"), "{text}");
+    assert!(text.contains("data lost"), "{text}");
+    assert!(!all.kept_its_data());
+}

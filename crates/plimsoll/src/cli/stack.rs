@@ -145,6 +145,11 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// Where servers are asked to be, in the words of the user.
+    pub(super) fn place_name(&self) -> Option<&str> {
+        self.on.as_deref()
+    }
+
     pub(super) fn options(&self, state: &StateDir) -> Result<stacks::Options, Failure> {
         Ok(stacks::Options {
             size_bytes: self.size_bytes,

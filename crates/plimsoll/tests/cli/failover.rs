@@ -71,6 +71,26 @@ fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_table_goes_on_with_what_was_asked_and_nothing_else() {
+    let lab = Lab::new();
+    let cells = lab.path("cells");
+    let table = |repeat: &str| {
+        let cells = cells.to_str().unwrap();
+        let asked = ["failover", "local", "--repeat", repeat, "--cells", cells];
+        lab.run(&asked)
+    };
+    let output = table("2");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(said.contains("cannot be done"), "{said}");
+    assert!(said.contains("it has no servers of its own"), "{said}");
+    let output = table("3");
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("name another folder"), "{said}");
+}
+
+#[test]
 fn what_cannot_be_done_is_refused_before_anything_is_done() {
     let lab = Lab::new();
     let refused = |args: &[&str], why: &str| {

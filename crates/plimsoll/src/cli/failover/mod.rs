@@ -3,6 +3,8 @@
 //!
 //! Manual: `docs/failover.md`.
 
+mod matrix;
+
 use super::stack::{Shape, choices};
 use crate::campaign::{self, Arms, Consent, Load, Wanted};
 use crate::cli::spec::TargetSpec;
@@ -11,8 +13,14 @@ use plimsoll_core::failover::Failover;
 use plimsoll_core::fault::Fault;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use std::path::PathBuf;
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::stacks::Choice;
+use plimsoll_report::Report;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Do faults to the servers of a stack under load, and see how long it stands still and whether it
@@ -26,12 +34,14 @@ docs/failover.md says what each does and where it can be done.
 Examples:
   plimsoll failover raid1 --repeat 10
   plimsoll failover 'gluster(volume=replicate)' --fault kill,link-down -o faults.html
-  plimsoll failover san --on lab.toml --fault power-cut --repeat 20"
+  plimsoll failover san --on lab.toml --fault power-cut --repeat 20
+  plimsoll failover raid1 raid5 ceph --fault kill,slow --repeat 5 --cells table --budget 2h"
 )]
 pub(super) struct Args {
-    /// The stack. One that is not up is stood up, and taken down at the end.
-    #[arg(value_name = "STACK")]
-    name: String,
+    /// The stack. One that is not up is stood up, and taken down at the end. Several make a table: a
+    /// row for each stack, a column for each fault.
+    #[arg(value_name = "STACK", required = true)]
+    names: Vec<String>,
     /// What is done, one kind after the other.
     #[arg(long = "fault", value_name = "FAULT,...", default_value = "kill", value_delimiter = ',', value_parser = fault)]
     faults: Vec<Fault>,
@@ -68,6 +78,12 @@ pub(super) struct Args {
     /// Keep the ledgers in this directory, which must not exist.
     #[arg(long, value_name = "DIR")]
     ledgers: Option<PathBuf>,
+    /// Keep what is done of a table in this directory, and go on with what is there.
+    #[arg(long, value_name = "DIR")]
+    cells: Option<PathBuf>,
+    /// Begin nothing more of a table after this time.
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    budget: Option<Nanos>,
     /// Overwrite the file of the report.
     #[arg(long)]
     force: bool,
@@ -87,34 +103,23 @@ pub(super) fn main(args: &Args) -> Outcome {
         super::refuse_existing(path, args.force)?;
     }
     let load = args.load()?;
-    let names = [args.name.clone()];
-    let choice = choices(&names)?.remove(0);
-    let name = choice.parts.to_string();
-    let state = super::state_dir()?;
-    let id = campaign::run_id();
-    let options = args.shape.options(&state)?;
-    let specs = [TargetSpec::Stack(Box::new(choice))];
-    let mut arms = Arms::named(&names, &specs, false, options, super::nodes());
-    let stop = super::stop_flag()?;
-    let ledgers = Ledgers::new(args.ledgers.clone(), &id)?;
-    let wanted = Wanted {
-        name: &name,
-        faults: &args.faults,
-        repeat: args.repeat,
-        victim: args.victim.as_deref(),
+    let mut stacks = choices(&args.names)?;
+    let bench = Bench {
+        args,
         load,
-        lasting: Duration::from_nanos(args.lasting.0),
-        patience: Duration::from_nanos(args.patience.0),
-        seed: Seed(args.seed),
-        ledgers: &ledgers.path,
+        state: super::state_dir()?,
+        stop: super::stop_flag()?,
+        ledgers: Ledgers::new(args.ledgers.clone(), &campaign::run_id())?,
     };
-    let done = arms
-        .raise(&id, &state, &[], &Consent::default(), &stop)
-        .and_then(|()| campaign::failover(&wanted, &arms, &state, &stop, &mut super::say));
-    let left = arms.lower(&state);
+    if stacks.len() > 1 || args.cells.is_some() || args.budget.is_some() {
+        return matrix::main(&bench, &stacks);
+    }
+    let (done, left) = bench.on_stack(&stacks.remove(0), |arms, name| {
+        bench.strike(arms, name, &args.faults, &bench.ledgers.path)
+    });
     let (done, ended) = done?;
     if !done.strikes.is_empty() {
-        args.tell(&done)?;
+        args.tell(&plimsoll_report::failover(&done), &done)?;
     }
     let removed = super::raze::verdict(&left);
     if let (Err(_), Err(failure)) = (&removed, &ended) {
@@ -127,6 +132,61 @@ pub(super) fn main(args: &Args) -> Outcome {
         return super::done(Code::BadData);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What faults are done with, whichever the stack.
+struct Bench<'a> {
+    args: &'a Args,
+    load: Load,
+    state: StateDir,
+    stop: Arc<AtomicBool>,
+    ledgers: Ledgers,
+}
+
+impl Bench<'_> {
+    /// Does something with a stack, which is stood up for that unless it is up; also what could not be
+    /// removed then.
+    fn on_stack<T>(
+        &self,
+        choice: &Choice,
+        work: impl FnOnce(&Arms, &str) -> Result<T, Failure>,
+    ) -> (Result<T, Failure>, Vec<String>) {
+        let name = choice.parts.to_string();
+        let options = match self.args.shape.options(&self.state) {
+            Ok(options) => options,
+            Err(failure) => return (Err(failure), Vec::new()),
+        };
+        let specs = [TargetSpec::Stack(Box::new(choice.clone()))];
+        let names = [name.clone()];
+        let mut arms = Arms::named(&names, &specs, false, options, super::nodes());
+        let id = campaign::run_id();
+        let done = arms
+            .raise(&id, &self.state, &[], &Consent::default(), &self.stop)
+            .and_then(|()| work(&arms, &name));
+        (done, arms.lower(&self.state))
+    }
+
+    /// Does faults of these kinds to a stack that is up, its ledgers in a directory.
+    fn strike(
+        &self,
+        arms: &Arms,
+        name: &str,
+        faults: &[Fault],
+        ledgers: &Path,
+    ) -> Result<(Failover, Result<(), Failure>), Failure> {
+        let wanted = Wanted {
+            name,
+            faults,
+            repeat: self.args.repeat,
+            victim: self.args.victim.as_deref(),
+            load: self.load,
+            lasting: Duration::from_nanos(self.args.lasting.0),
+            patience: Duration::from_nanos(self.args.patience.0),
+            seed: Seed(self.args.seed),
+            ledgers,
+        };
+        campaign::failover(&wanted, arms, &self.state, &self.stop, &mut super::say)
+    }
 }
 
 impl Args {
@@ -154,10 +214,9 @@ impl Args {
         })
     }
 
-    fn tell(&self, done: &Failover) -> Result<(), Failure> {
-        let report = plimsoll_report::failover(done);
+    fn tell(&self, report: &Report, done: &impl Serialize) -> Result<(), Failure> {
         if let Some(path) = &self.output {
-            std::fs::write(path, plimsoll_report::html(&report)).map_err(|error| {
+            std::fs::write(path, plimsoll_report::html(report)).map_err(|error| {
                 Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
             })?;
         }
@@ -165,7 +224,7 @@ impl Args {
             super::print_json(&serde_json::to_value(done).expect("values are plain data"));
             return Ok(());
         }
-        let text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
+        let text = plimsoll_report::terminal(report, super::width(), super::colour(), false);
         super::print(&text);
         if let Some(path) = &self.output {
             super::print(&format!("Written: {}", path.display()));

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Faults of several stacks: a cell for each stack and fault, kept as it is done, so that an
+//! interruption costs one cell.
+
+use super::Bench;
+use crate::campaign::Arms;
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_archive::Cells;
+use plimsoll_core::failover::{CellOutcome, Failover, Matrix, MatrixCell};
+use plimsoll_core::fault::Fault;
+use plimsoll_lab::host::{Clock as _, SystemClock};
+use plimsoll_lab::stacks::Choice;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What is done so far.
+struct Table<'a> {
+    bench: &'a Bench<'a>,
+    kept: Option<Cells>,
+    cells: Vec<MatrixCell>,
+    clock: SystemClock,
+}
+
+pub(super) fn main(bench: &Bench<'_>, stacks: &[Choice]) -> Outcome {
+    let mut table = Table {
+        bench,
+        kept: bench.kept()?,
+        cells: Vec::new(),
+        clock: SystemClock::new(),
+    };
+    let mut left = Vec::new();
+    for stack in stacks {
+        left.extend(table.row(stack)?);
+        if !left.is_empty() {
+            break;
+        }
+    }
+    let all = Matrix { cells: table.cells };
+    bench.args.tell(&plimsoll_report::matrix(&all), &all)?;
+    crate::cli::raze::verdict(&left)?;
+    let has = |is_so: fn(&CellOutcome) -> bool| all.cells.iter().any(|cell| is_so(&cell.outcome));
+    if !all.kept_its_data() {
+        return crate::cli::done(Code::BadData);
+    }
+    if bench.stop.load(Ordering::Relaxed) {
+        return crate::cli::done(Code::Interrupted);
+    }
+    if has(|outcome| matches!(outcome, CellOutcome::Failed(_))) {
+        return crate::cli::done(Code::Failed);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Bench<'_> {
+    /// The directory that keeps cells, if one was named. Cells that were made in another way do not
+    /// belong into the same table.
+    fn kept(&self) -> Result<Option<Cells>, Failure> {
+        let args = self.args;
+        let Some(folder) = &args.cells else {
+            return Ok(None);
+        };
+        let asked = serde_json::json!({
+            "repeat": args.repeat,
+            "victim": args.victim,
+            "sessions": args.sessions,
+            "rate": args.rate,
+            "block": args.block_bytes,
+            "file_size": args.file_bytes,
+            "lasting": args.lasting,
+            "patience": args.patience,
+            "seed": args.seed,
+            "on": args.shape.place_name(),
+        });
+        let opened = Cells::open(folder, &asked);
+        let opened = opened.map_err(doing(Code::Usage, "go on with a table of faults"))?;
+        Ok(Some(opened))
+    }
+}
+
+impl Table<'_> {
+    /// All cells of one stack; what could not be removed of it.
+    fn row(&mut self, stack: &Choice) -> Result<Vec<String>, Failure> {
+        let name = stack.parts.to_string();
+        let mut wanted = Vec::new();
+        for fault in &self.bench.args.faults {
+            match self.found(&name, *fault) {
+                Some(done) => self.add(&name, *fault, CellOutcome::Done(done)),
+                None if self.is_over() => self.add(&name, *fault, CellOutcome::NotTried),
+                None => wanted.push(*fault),
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        crate::cli::say(&format!("{name}:"));
+        let (bench, before) = (self.bench, self.cells.len());
+        let (done, left) = bench.on_stack(stack, |arms, name| {
+            for fault in &wanted {
+                let outcome = self.cell(arms, name, *fault)?;
+                self.add(name, *fault, outcome);
+            }
+            Ok(())
+        });
+        if let Err(failure) = done {
+            let begun = self.cells.len() - before;
+            for fault in wanted.iter().skip(begun) {
+                self.add(&name, *fault, CellOutcome::Failed(failure.to_string()));
+            }
+        }
+        Ok(left)
+    }
+
+    /// One cell of a stack that is up.
+    fn cell(&mut self, arms: &Arms, name: &str, fault: Fault) -> Result<CellOutcome, Failure> {
+        if self.is_over() {
+            return Ok(CellOutcome::NotTried);
+        }
+        let ledgers = self.bench.ledgers.path.join(self.cells.len().to_string());
+        std::fs::create_dir(&ledgers).map_err(|error| {
+            Failure::new(Code::Failed, format!("make {}: {error}", ledgers.display()))
+        })?;
+        let outcome = match self.bench.strike(arms, name, &[fault], &ledgers) {
+            Ok((done, Ok(()))) => CellOutcome::Done(done),
+            Ok((_, Err(_))) if self.bench.stop.load(Ordering::Relaxed) => CellOutcome::NotTried,
+            Err(failure) if failure.code == Code::Usage => CellOutcome::Refused(failure.message),
+            Ok((_, Err(failure))) | Err(failure) => CellOutcome::Failed(failure.to_string()),
+        };
+        if let (CellOutcome::Done(done), Some(kept)) = (&outcome, &mut self.kept) {
+            kept.keep(done.clone())
+                .map_err(doing(Code::Failed, "keep a cell of the table"))?;
+        }
+        Ok(outcome)
+    }
+
+    fn found(&self, stack: &str, fault: Fault) -> Option<Failover> {
+        let mut kept = self.kept.as_ref()?.kept().iter();
+        let is_it = |done: &&Failover| {
+            let first = done.strikes.first();
+            done.name == stack && first.is_some_and(|strike| strike.fault == fault)
+        };
+        kept.find(is_it).cloned()
+    }
+
+    fn add(&mut self, stack: &str, fault: Fault, outcome: CellOutcome) {
+        self.cells.push(MatrixCell {
+            stack: stack.into(),
+            fault,
+            outcome,
+        });
+    }
+
+    /// Whether nothing more is begun.
+    fn is_over(&self) -> bool {
+        let budget = self.bench.args.budget;
+        let is_late = budget.is_some_and(|time| self.clock.now() >= Duration::from_nanos(time.0));
+        is_late || self.bench.stop.load(Ordering::Relaxed)
+    }
+}
