@@ -111,6 +111,7 @@ mod tests {
             description: "two disks".into(),
             sessions: 2,
             rate: 100.0,
+            most: None,
             block_bytes: 4096,
             seed: 7,
             strikes: Vec::new(),

@@ -27,10 +27,40 @@ pub struct Strike {
     /// Processes of the server that ended although the fault ends none: it failed by it.
     #[serde(default)]
     pub crashed: u32,
+    /// What used the storage beside the sessions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Company>,
     /// What the sessions felt.
     pub outage: Outage,
     /// What everything that was written was found to be afterwards.
     pub check: LedgerCheck,
+}
+
+impl Strike {
+    /// Whether everything that was acknowledged is there.
+    #[must_use]
+    pub fn kept_its_data(&self) -> bool {
+        self.check.passed() && self.beside.iter().all(|company| company.missing == 0)
+    }
+}
+
+/// What one workload, or a witness, did beside the sessions from before a fault until after it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Company {
+    /// The workload; `stamp` is the witness that writes a line a second.
+    pub name: String,
+    /// Operations that ended well.
+    pub ops: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Longest time without one that ended: of a workload in whole seconds, of a witness less the
+    /// second between its lines.
+    pub still: Option<Nanos>,
+    /// Lines of a witness that were acknowledged and are missing or wrong.
+    pub missing: u64,
+    /// Why it ended before it was told to.
+    pub ended: Option<String>,
 }
 
 /// All faults of one storage system.
@@ -45,6 +75,10 @@ pub struct Failover {
     pub sessions: u32,
     /// Reads and as many writes of each session, per second.
     pub rate: f64,
+    /// The most of them that a session got out of it before the first fault, where the rate is a
+    /// share of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
     /// Bytes of each.
     pub block_bytes: u32,
     /// Where the moments of the faults come from.
@@ -57,7 +91,7 @@ impl Failover {
     /// Whether every block was there in every check.
     #[must_use]
     pub fn kept_its_data(&self) -> bool {
-        self.strikes.iter().all(|strike| strike.check.passed())
+        self.strikes.iter().all(Strike::kept_its_data)
     }
 }
 

@@ -37,21 +37,34 @@ pub fn failover(done: &Failover) -> Report {
     headline.push(data(done));
     let mut all = Section::new("Every fault", "each as the sessions felt it");
     all.is_answer = true;
-    all.items = vec![Item::Table(table(done)), Item::Chart(dots(done, &kinds))];
+    all.items = vec![Item::Table(table(done))];
+    all.items.extend(beside(done).map(Item::Table));
+    all.items.push(Item::Chart(dots(done, &kinds)));
     Report {
         title: format!("Faults of {}", done.name),
         subtitle: format!(
-            "{} · {} with {} reads and as many writes of {} per second each · seed {}",
+            "{} · {} with {} reads and as many writes of {} per second each{} · seed {}",
             done.description,
             count(done.sessions as usize, "session"),
             units::rate(done.rate),
             units::size(f64::from(done.block_bytes)),
+            share(done),
             done.seed
         ),
         headline,
         sections: vec![all, method()],
         data: serde_json::to_string(done).unwrap_or_default(),
     }
+}
+
+fn share(done: &Failover) -> String {
+    done.most.map_or_else(String::new, |most| {
+        format!(
+            ", {} of the {} that they got at most",
+            percent_whole(done.rate / most),
+            units::rate(most)
+        )
+    })
 }
 
 fn kinds(done: &Failover) -> Vec<Fault> {
@@ -169,7 +182,7 @@ fn failed(fault: Fault, strikes: &[&Strike]) -> Option<Sentence> {
 
 fn data(done: &Failover) -> Sentence {
     let faults = done.strikes.len();
-    let bad = done.strikes.iter().filter(|s| !s.check.passed()).count();
+    let bad = done.strikes.iter().filter(|s| !s.kept_its_data()).count();
     if bad > 0 {
         return Sentence {
             mark: "data".into(),
@@ -224,6 +237,46 @@ fn table(done: &Failover) -> Table {
             .into(),
     ];
     table
+}
+
+/// What was used beside the sessions, where something was.
+fn beside(done: &Failover) -> Option<Table> {
+    let mut table = Table::new(
+        "Beside the sessions",
+        &[
+            "#no.",
+            "fault",
+            "workload",
+            "#operations",
+            "#errors",
+            "#stood still",
+            "#lines lost",
+            "ended early",
+        ],
+    );
+    let bad = |count: u64| {
+        let tone = if count == 0 { Tone::Plain } else { Tone::Bad };
+        Cell::new(count.to_string()).tone(tone)
+    };
+    for (number, strike) in (1..).zip(&done.strikes) {
+        for company in &strike.beside {
+            let still = company.still.map(units::duration);
+            table.rows.push(vec![
+                Cell::new(u32::to_string(&number)),
+                Cell::new(strike.fault.name()),
+                Cell::new(&*company.name),
+                Cell::new(company.ops.to_string()),
+                bad(company.errors),
+                still.map_or_else(dash, Cell::new),
+                bad(company.missing),
+                company.ended.as_deref().map_or_else(dash, Cell::new),
+            ]);
+        }
+    }
+    let note = "Stood still: the longest time without an operation that ended well, of workloads in \
+                whole seconds.";
+    table.notes = vec![note.into()];
+    (!table.rows.is_empty()).then_some(table)
 }
 
 fn row(number: u32, strike: &Strike) -> Vec<Cell> {

@@ -57,6 +57,7 @@ fn strike(stalled_ms: u64, lost: u64) -> Strike {
         healed_in: Nanos(300 * MS),
         healed_under_load: true,
         crashed: 0,
+        beside: Vec::new(),
         outage: outage(stalled_ms),
         check,
     }
@@ -68,6 +69,7 @@ fn told(strikes: Vec<Strike>) -> Report {
         description: "two disks".into(),
         sessions: 1,
         rate: 100.0,
+        most: None,
         block_bytes: 4096,
         seed: 7,
         strikes,
@@ -111,6 +113,28 @@ fn lost_writes_and_stalls_without_end_are_bad_news() {
 }
 
 #[test]
+fn what_worked_beside_the_sessions_is_told_with_the_lines_it_lost() {
+    use plimsoll_core::failover::Company;
+    let mut strike = strike(1_000, 0);
+    strike.beside = vec![Company {
+        name: "stamp".into(),
+        ops: 20,
+        still: Some(Nanos(3_000 * MS)),
+        missing: 2,
+        ..Company::default()
+    }];
+    let report = told(vec![strike]);
+    let said = headline(&report);
+    assert!(said.contains("after 1 of 1 faults"), "{said}");
+    let text = crate::terminal(&report, 160, false, false);
+    assert!(text.contains("Beside the sessions"), "{text}");
+    assert!(text.contains("stamp"), "{text}");
+    let without = told(vec![super::tests::strike(1_000, 0)]);
+    let text = crate::terminal(&without, 160, false, false);
+    assert!(!text.contains("Beside the sessions"), "{text}");
+}
+
+#[test]
 fn systems_stand_side_by_side_with_what_has_no_result() {
     use plimsoll_core::failover::{CellOutcome, Matrix, MatrixCell};
     let cell = |stack: &str, fault, outcome| MatrixCell {
@@ -124,6 +148,7 @@ fn systems_stand_side_by_side_with_what_has_no_result() {
             description: "two disks".into(),
             sessions: 1,
             rate: 100.0,
+            most: None,
             block_bytes: 4096,
             seed: 7,
             strikes,

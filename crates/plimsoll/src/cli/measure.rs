@@ -335,7 +335,7 @@ fn check_labels(asked: &[Asked]) -> Result<(), Failure> {
     }
 }
 
-fn asked(text: &str, length: Option<Nanos>) -> Result<Asked, Failure> {
+pub(super) fn asked(text: &str, length: Option<Nanos>) -> Result<Asked, Failure> {
     let spec = WorkloadSpec::parse(text)?;
     let scale = match spec.scale {
         Scale::Fixed(scale) => Some(scale),

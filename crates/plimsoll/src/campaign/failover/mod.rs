@@ -4,15 +4,19 @@
 //! Invariants: every fault is planned before the first is done; whatever ends a fault early, it is
 //! healed before this returns, or the error says that it could not be.
 
+mod beside;
+mod ceiling;
 mod sessions;
 
-use super::Arms;
 use super::arms::stopped;
+use super::{Arms, Asked, Settings, entries};
 use crate::failure::{Code, Failure, doing};
+use beside::{AtWork, Others};
 use plimsoll_core::failover::{Failover, Strike};
 use plimsoll_core::fault::Fault;
 use plimsoll_core::plan::{Action, Made, Server, Site, Step};
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_engine::Place;
 use plimsoll_lab::faults::{self, Blow};
 use plimsoll_lab::host::{Clock, Hosts as _, Nodes, SystemClock};
 use plimsoll_lab::journal::StateDir;
@@ -54,10 +58,18 @@ pub(crate) struct Wanted<'a> {
     /// The server that is struck; each in turn when absent.
     pub(crate) victim: Option<&'a str>,
     pub(crate) load: Load,
+    /// The share of what they get out of the stack at most that the sessions are given instead of the
+    /// rate in `load`.
+    pub(crate) share: Option<f64>,
     /// How long a fault lasts at least.
     pub(crate) lasting: Duration,
     /// How long after that the sessions are waited for.
     pub(crate) patience: Duration,
+    /// What is played beside the sessions, and how.
+    pub(crate) beside: &'a [Asked],
+    pub(crate) settings: &'a Settings,
+    /// Whether a witness writes a line a second beside them.
+    pub(crate) witness: bool,
     pub(crate) seed: Seed,
     /// Directory for the ledgers, not on the stack.
     pub(crate) ledgers: &'a Path,
@@ -95,12 +107,27 @@ pub(crate) fn failover(
     let mut ground = Ground::of(wanted.name, state)?;
     let planned = plan(wanted, &mut ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");
+    let mut notes = Vec::new();
+    let entries = entries(wanted.beside, arms, wanted.settings, stop, &mut notes)?;
+    for note in notes {
+        tell(&format!("{}: {}", note.about, note.text));
+    }
+    let others = Others {
+        entries: &entries,
+        settings: wanted.settings,
+        witness: wanted.witness,
+        name: wanted.name,
+        place: target.place(),
+    };
+    others.check()?;
+    let (load, most) = load(wanted, target.place(), stop, tell)?;
     let mut done = Failover {
         name: wanted.name.into(),
         description: ground.made.description.clone(),
-        sessions: wanted.load.sessions,
-        rate: wanted.load.rate,
-        block_bytes: wanted.load.block_bytes,
+        sessions: load.sessions,
+        rate: load.rate,
+        most,
+        block_bytes: load.block_bytes,
         seed: wanted.seed.0,
         strikes: Vec::new(),
     };
@@ -116,9 +143,11 @@ pub(crate) fn failover(
         let calm = CALM + DRAWN.mul_f64(rng.unit());
         let seed = wanted.seed.derive("ledger", number);
         let strike = std::thread::scope(|scope| {
+            let others = others.begin(scope, (&ledger, seed), number)?;
+            ground.wait_until(FULL_WITHIN, stop, || others.are_ready());
             let place = (target.place(), wanted.name);
-            let sessions = Sessions::begin(scope, place, &wanted.load, &ledger, seed);
-            ground.strike(next, sessions, calm, wanted, stop)
+            let sessions = Sessions::begin(scope, place, &load, &ledger, seed);
+            ground.strike(next, (sessions, others), calm, wanted, stop)
         });
         match strike {
             Ok(strike) => done.strikes.extend(strike),
@@ -129,6 +158,37 @@ pub(crate) fn failover(
         }
     }
     Ok((done, Ok(())))
+}
+
+/// What the sessions do, and the most that they could where that was asked for.
+fn load(
+    wanted: &Wanted<'_>,
+    place: Place<'_>,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(Load, Option<f64>), Failure> {
+    let Some(share) = wanted.share else {
+        return Ok((wanted.load, None));
+    };
+    let (path, seed) = (
+        wanted.ledgers.join("most.ledger"),
+        wanted.seed.derive("most", 0),
+    );
+    let most = ceiling::per_session((place, wanted.name), &wanted.load, &path, seed, stop)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(stopped());
+    }
+    // What a ledger takes.
+    let rate = (most * share).clamp(0.1, 50_000.0);
+    tell(&format!(
+        "{} carries {most:.1} reads and as many writes per second of each session; they do {rate:.1}",
+        wanted.name
+    ));
+    let load = Load {
+        rate,
+        ..wanted.load
+    };
+    Ok((load, Some(most)))
 }
 
 /// How many of the processes that were there are not.
@@ -241,13 +301,14 @@ impl Ground {
     fn strike(
         &mut self,
         planned: &Planned,
-        mut sessions: Sessions<'_>,
+        (mut sessions, mut others): (Sessions<'_>, AtWork<'_>),
         calm: Duration,
         wanted: &Wanted<'_>,
         stop: &AtomicBool,
     ) -> Result<Option<Strike>, Failure> {
         if !self.calm(&sessions, calm, stop) {
             sessions.end()?;
+            let _ = others.told(stop)?;
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -267,7 +328,12 @@ impl Ground {
             failed => failed,
         };
         let under_load = !blow.ends_sessions(&self.made);
-        let ended = if under_load { Ok(()) } else { sessions.end() };
+        let ended = if under_load {
+            Ok(())
+        } else {
+            others.end();
+            sessions.end()
+        };
         let healing_at = Sessions::now();
         // Whatever went wrong until now.
         let healed = self.carry_out(&blow.heal, planned);
@@ -291,6 +357,7 @@ impl Ground {
             self.wait_for(&sessions, wanted.patience, stop);
         }
         let (outage, check) = sessions.told(struck_at, stop)?;
+        let beside = others.told(stop)?;
         Ok(Some(Strike {
             fault: planned.fault,
             victim: planned.victim.name.clone(),
@@ -299,6 +366,7 @@ impl Ground {
             healed_in: healed_at.since(healing_at),
             healed_under_load: under_load,
             crashed,
+            beside,
             outage,
             check,
         }))

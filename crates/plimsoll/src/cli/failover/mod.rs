@@ -6,7 +6,7 @@
 mod matrix;
 
 use super::stack::{Shape, choices};
-use crate::campaign::{self, Arms, Consent, Load, Wanted};
+use crate::campaign::{self, Arms, Asked, Consent, Load, Settings, Wanted};
 use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, Outcome};
 use plimsoll_core::failover::Failover;
@@ -57,6 +57,16 @@ pub(super) struct Args {
     /// Reads, and as many synced writes, of each session per second.
     #[arg(long, default_value_t = 100.0, value_name = "PER_S")]
     rate: f64,
+    /// A workload that is played beside the sessions; may be given again.
+    #[arg(short, long = "workload", value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+    /// Who watches beside the sessions: stamp writes a line a second.
+    #[arg(long, value_name = "stamp")]
+    witness: Option<Witness>,
+    /// Instead of a rate: this share of what the sessions get out of the stack at most, which is
+    /// measured first: 50%.
+    #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate")]
+    share: Option<f64>,
     /// Bytes of each.
     #[arg(long = "block", default_value = "4k", value_parser = units::parse_size, value_name = "SIZE")]
     block_bytes: u64,
@@ -98,15 +108,42 @@ pub(super) fn fault(text: &str) -> Result<Fault, String> {
     Fault::find(text).ok_or_else(|| format!("there are {}", Fault::names()))
 }
 
+/// Longest time that a workload is played beside the sessions: longer than any fault is looked at.
+const BESIDE: Nanos = Nanos(3600 * Nanos::SECOND.0);
+
+/// Who watches beside the sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Witness {
+    Stamp,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text
+        .strip_suffix('%')
+        .and_then(|number| number.parse().ok());
+    percent
+        .filter(|percent| (1.0..=100.0).contains(percent))
+        .map(|percent: f64| percent / 100.0)
+        .ok_or_else(|| "it is a share from 1% to 100%".into())
+}
+
 pub(super) fn main(args: &Args) -> Outcome {
     if let Some(path) = &args.output {
         super::refuse_existing(path, args.force)?;
     }
     let load = args.load()?;
+    let asked = |text: &String| super::measure::asked(text, None);
+    let beside = args.workloads.iter().map(asked);
+    let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let mut stacks = choices(&args.names)?;
     let bench = Bench {
         args,
         load,
+        beside,
+        settings: Settings {
+            length: Some(BESIDE),
+            ..super::measure::proof_settings("beside")
+        },
         state: super::state_dir()?,
         stop: super::stop_flag()?,
         ledgers: Ledgers::new(args.ledgers.clone(), &campaign::run_id())?,
@@ -138,6 +175,9 @@ pub(super) fn main(args: &Args) -> Outcome {
 struct Bench<'a> {
     args: &'a Args,
     load: Load,
+    /// Workloads beside the sessions, and how they are played.
+    beside: Vec<Asked>,
+    settings: Settings,
     state: StateDir,
     stop: Arc<AtomicBool>,
     ledgers: Ledgers,
@@ -180,6 +220,10 @@ impl Bench<'_> {
             repeat: self.args.repeat,
             victim: self.args.victim.as_deref(),
             load: self.load,
+            share: self.args.share,
+            beside: &self.beside,
+            settings: &self.settings,
+            witness: self.args.witness.is_some(),
             lasting: Duration::from_nanos(self.args.lasting.0),
             patience: Duration::from_nanos(self.args.patience.0),
             seed: Seed(self.args.seed),

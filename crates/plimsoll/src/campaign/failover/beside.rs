@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What uses a stack beside the sessions while faults are done to it: workloads of any kind, and the
+//! plainest witness, a line a second.
+
+use super::super::Settings;
+use super::super::trial::Part;
+use crate::failure::{Code, Failure, doing};
+use plimsoll_core::event::{Entry, Interval, TrialId};
+use plimsoll_core::failover::Company;
+use plimsoll_core::num::saturating_u32;
+use plimsoll_core::op::Kind;
+use plimsoll_core::outage::{Outage, Window};
+use plimsoll_core::rng::Seed;
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::Workload;
+use plimsoll_engine::Place;
+use plimsoll_engine::ledger::{self, CheckOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Time between two lines of a witness.
+const EVERY: Nanos = Nanos::SECOND;
+
+/// Longer than any fault is looked at: they are ended by the flag.
+const LENGTH: Nanos = Nanos(24 * 3600 * Nanos::SECOND.0);
+
+/// What is wanted of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Others<'a> {
+    pub(super) entries: &'a [Entry],
+    pub(super) settings: &'a Settings,
+    /// Whether a witness writes its lines.
+    pub(super) witness: bool,
+    /// The stack.
+    pub(super) name: &'a str,
+    pub(super) place: Place<'a>,
+}
+
+/// Them at work.
+pub(super) struct AtWork<'scope> {
+    stop: Arc<AtomicBool>,
+    begun: Arc<AtomicUsize>,
+    workers: Vec<ScopedJoinHandle<'scope, Result<Company, Failure>>>,
+    ended: Vec<Result<Company, Failure>>,
+    witness: Option<Witness>,
+    name: &'scope str,
+}
+
+/// Where a witness writes, and what it wrote.
+struct Witness {
+    directory: PathBuf,
+    ledger: PathBuf,
+}
+
+impl<'a> Others<'a> {
+    /// Refuses what cannot work there.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let refuse = |what: &str, why: &str| {
+            Err(Failure::usage(format!(
+                "use {what} beside the sessions of {}: {why}",
+                self.name
+            )))
+        };
+        for entry in self.entries {
+            if matches!(entry.workload, Workload::Commands(_)) {
+                let why =
+                    "programs of others are not ended in the middle; take a workload of plimsoll";
+                return refuse(&entry.label, why);
+            }
+        }
+        match self.place {
+            Place::Directory { .. } => Ok(()),
+            _ if self.witness => refuse("a witness", "it needs a mounted directory"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins them; `ledger` is that of the sessions, beside which the witness has its own.
+    pub(super) fn begin<'scope>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        (ledger, seed): (&Path, Seed),
+        number: u64,
+    ) -> Result<AtWork<'scope>, Failure>
+    where
+        'a: 'scope,
+    {
+        let mut all = AtWork {
+            stop: Arc::default(),
+            begun: Arc::default(),
+            workers: Vec::new(),
+            ended: Vec::new(),
+            witness: None,
+            name: self.name,
+        };
+        for entry in self.entries {
+            let (stop, begun) = (Arc::clone(&all.stop), Arc::clone(&all.begun));
+            let work = move || self.work(entry, number, &stop, &begun);
+            all.workers.push(scope.spawn(work));
+        }
+        if let (true, Place::Directory { path, .. }) = (self.witness, self.place) {
+            let witness = Witness {
+                directory: path.join(format!("witness-{number}")),
+                ledger: ledger.with_extension("witness"),
+            };
+            std::fs::create_dir(&witness.directory).map_err(|error| {
+                let text = format!("make {}: {error}", witness.directory.display());
+                Failure::new(Code::Failed, text)
+            })?;
+            all.begin_witness(scope, &witness, seed);
+            all.witness = Some(witness);
+        }
+        Ok(all)
+    }
+
+    /// One workload, from the layout of its files until it is told to end.
+    fn work(
+        self,
+        entry: &Entry,
+        number: u64,
+        stop: &AtomicBool,
+        begun: &AtomicUsize,
+    ) -> Result<Company, Failure> {
+        let trial = TrialId {
+            block: 0,
+            place: saturating_u32(number),
+            arm: self.name.into(),
+            workload: entry.label.clone(),
+        };
+        let part = Part {
+            trial: &trial,
+            entry,
+            place: self.place,
+            devices: &[],
+            settings: self.settings,
+        };
+        let mut ready = part.prepare(stop)?;
+        begun.fetch_add(1, Ordering::Relaxed);
+        let mut still = Still::default();
+        let mut on_interval = |interval: Interval| still.take(&interval);
+        let outcome = part.measure(&mut ready, Nanos(0), stop, &mut on_interval)?;
+        let result = part.result(ready, outcome)?;
+        let by_itself = (!result.interrupted).then(|| "it came to its end before".to_owned());
+        Ok(Company {
+            name: entry.label.clone(),
+            ops: result.stats.ops() - result.stats.errors(),
+            errors: result.stats.errors(),
+            still: Some(still.longest),
+            missing: 0,
+            ended: result.failed.or(by_itself),
+        })
+    }
+}
+
+impl<'scope> AtWork<'scope> {
+    fn begin_witness(&mut self, scope: &'scope Scope<'scope, '_>, witness: &Witness, seed: Seed) {
+        let (stop, begun) = (Arc::clone(&self.stop), Arc::clone(&self.begun));
+        let (directory, path) = (witness.directory.clone(), witness.ledger.clone());
+        self.workers.push(scope.spawn(move || {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let times = (EVERY, LENGTH);
+            let account = ledger::witness(&directory, &path, times, seed, &stop, &mut |_| {})
+                .map_err(doing(Code::Failed, "be a witness"))?;
+            Ok(Company {
+                name: "stamp".into(),
+                ops: account.writes,
+                errors: account.errors,
+                ..Company::default()
+            })
+        }));
+    }
+
+    /// Whether all have laid out their files and work, or one never will.
+    pub(super) fn are_ready(&self) -> bool {
+        let mut workers = self.workers.iter();
+        self.begun.load(Ordering::Relaxed) == self.workers.len()
+            || workers.any(ScopedJoinHandle::is_finished)
+    }
+
+    /// Ends them.
+    pub(super) fn end(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let broken = || {
+            Failure::new(
+                Code::Failed,
+                "a workload ended with a fault of this program",
+            )
+        };
+        for worker in self.workers.drain(..) {
+            let ended = worker.join().unwrap_or_else(|_| Err(broken()));
+            self.ended.push(ended);
+        }
+    }
+
+    /// Ends them, and says what each did and what became of the lines of the witness.
+    pub(super) fn told(mut self, stop: &AtomicBool) -> Result<Vec<Company>, Failure> {
+        self.end();
+        let ended = std::mem::take(&mut self.ended);
+        let mut all = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+        if let (Some(witness), Some(company)) = (&self.witness, all.last_mut()) {
+            let failed = || doing(Code::Failed, format!("check the lines on {}", self.name));
+            let place = Place::Directory {
+                path: &witness.directory,
+                direct_align: 0,
+            };
+            let places = [(place, self.name.to_owned())];
+            let options = CheckOptions::default();
+            let check = ledger::check(&places, &[], &witness.ledger, options, stop);
+            company.missing = check.map_err(failed())?.data.bad.total();
+            let (_, probes) = ledger::probes(&witness.ledger).map_err(failed())?;
+            let window = Window {
+                from: Nanos(0),
+                until: probes.length,
+                fault_at: None,
+            };
+            let outage = Outage::of(&probes.sessions, &probes.probes, window);
+            company.still = outage.worst(Kind::Write).map(|stall| stall.length);
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for AtWork<'_> {
+    /// An error of the fault must not leave them at work: the scope would wait for them.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The longest time without an operation that ended, in whole intervals.
+#[derive(Debug, Default)]
+struct Still {
+    now: Nanos,
+    longest: Nanos,
+}
+
+impl Still {
+    fn take(&mut self, interval: &Interval) {
+        // Failed ones are counted as operations, too.
+        self.now = match interval.stats.ops() - interval.stats.errors() {
+            0 => self.now + interval.length,
+            _ => Nanos(0),
+        };
+        self.longest = self.longest.max(self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::event::{KindStats, OpStats};
+
+    #[test]
+    fn seconds_without_an_operation_count_when_they_follow_each_other() {
+        let mut still = Still::default();
+        let mut busy = OpStats::default();
+        let mut stats = KindStats::default();
+        stats.response.record(Nanos(1));
+        busy.0.insert(Kind::Write, stats);
+        assert_eq!(busy.ops(), 1);
+        for idle in [true, false, true, true, true, false, true] {
+            still.take(&Interval {
+                start: Nanos(0),
+                length: Nanos::SECOND,
+                stats: if idle {
+                    OpStats::default()
+                } else {
+                    busy.clone()
+                },
+            });
+        }
+        assert_eq!(still.longest, Nanos(3 * Nanos::SECOND.0));
+    }
+}
