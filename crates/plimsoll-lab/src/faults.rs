@@ -71,7 +71,7 @@ impl Blow {
     /// Whether healing takes the mount away from who uses it, so that no session outlives it.
     #[must_use]
     pub fn ends_sessions(&self, made: &Made) -> bool {
-        self.heal.iter().any(|action| unmounts(action, made))
+        unmount(&self.heal, made)
     }
 }
 
@@ -128,6 +128,36 @@ pub fn carry_out(
 ) -> Result<(), HostError> {
     let mut actions = actions.iter();
     actions.try_for_each(|(node, action)| hosts.on(node)?.carry_out(id, action))
+}
+
+/// What brings a server back whose fault has ended, but which others gave up meanwhile: of the
+/// processes that are ended when it is lost, not all are there. Nothing where all are, or where
+/// nothing is known of bringing it back.
+///
+/// # Errors
+/// When a node cannot be asked.
+pub fn given_up(
+    server: &Server,
+    made: &Made,
+    hosts: &mut dyn Hosts,
+) -> Result<Vec<(String, Action)>, HostError> {
+    let Ok([lose, restore]) = restoring(server, made) else {
+        return Ok(Vec::new());
+    };
+    for (node, action) in lose {
+        if let Action::Stop { mark } = action
+            && hosts.on(node)?.marked(mark).is_empty()
+        {
+            return Ok([lose, restore].concat());
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Whether these actions take the mount away from who uses it.
+#[must_use]
+pub fn unmount(actions: &[(String, Action)], made: &Made) -> bool {
+    actions.iter().any(|action| unmounts(action, made))
 }
 
 /// Whether the recipe knows what goes on without this server.
@@ -421,7 +451,7 @@ fn double(
         takes_processes: true,
         ..Blow::default()
     };
-    if blow.strike.iter().any(|action| unmounts(action, made)) {
+    if unmount(&blow.strike, made) {
         return Err(Unmet(vec![format!(
             "bringing {} back takes the mount away, so nobody can use the stack when the second \
              server is lost; do kill instead",

@@ -272,3 +272,21 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
         "{heal:?}"
     );
 }
+
+#[test]
+fn a_server_that_others_gave_up_is_brought_back_and_no_other() {
+    use crate::host::FakeHost;
+    let (mut made, _) = namespaces();
+    let Proof::Survives { lose, restore, .. } = &mut made.proofs[0] else {
+        panic!("it is the only one");
+    };
+    lose[0].0 = HERE.into();
+    restore[0].0 = HERE.into();
+    let mut hosts = FakeHost::new();
+    hosts.state.marks.insert("mark1".into());
+    let heal = given_up(&server(1), &made, &mut hosts).unwrap();
+    assert_eq!(heal.len(), 3, "its client is gone: {heal:?}");
+    hosts.state.marks.insert("client1".into());
+    assert!(given_up(&server(1), &made, &mut hosts).unwrap().is_empty());
+    assert!(given_up(&server(2), &made, &mut hosts).unwrap().is_empty());
+}

@@ -191,6 +191,11 @@ fn load(
     Ok((load, Some(most)))
 }
 
+fn not_carried(name: &str) -> Failure {
+    let text = format!("use {name}: it does not carry the sessions");
+    Failure::new(Code::Failed, text).hint("give a lower --rate, or fewer --sessions")
+}
+
 /// How many of the processes that were there are not.
 fn crashed(before: &[u32], after: &[u32]) -> u32 {
     let gone = before.iter().filter(|pid| !after.contains(pid));
@@ -309,13 +314,10 @@ impl Ground {
         if !self.calm(&sessions, calm, stop) {
             sessions.end()?;
             let _ = others.told(stop)?;
-            if stop.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            let text = format!("use {}: it does not carry the sessions", wanted.name);
-            return Err(
-                Failure::new(Code::Failed, text).hint("give a lower --rate, or fewer --sessions")
-            );
+            return match stop.load(Ordering::Relaxed) {
+                true => Ok(None),
+                false => Err(not_carried(wanted.name)),
+            };
         }
         let blow = &planned.blow;
         let processes = self.processes(planned);
@@ -327,22 +329,31 @@ impl Ground {
             Ok(()) => self.let_last(planned, &sessions, wanted, stop),
             failed => failed,
         };
-        let under_load = !blow.ends_sessions(&self.made);
-        let ended = if under_load {
-            Ok(())
-        } else {
+        let mut under_load = !blow.ends_sessions(&self.made);
+        let mut ended = Ok(());
+        if !under_load {
             others.end();
-            sessions.end()
-        };
+            ended = sessions.end();
+        }
         let healing_at = Sessions::now();
         // Whatever went wrong until now.
         let healed = self.carry_out(&blow.heal, planned);
         let healed = healed.and_then(|()| self.carry_out(&blow.after, planned));
-        let healed_at = Sessions::now();
         let crashed = match blow.takes_processes {
             true => 0,
             false => crashed(&processes, &self.processes(planned)),
         };
+        let given_up = match (&healed, blow.takes_processes) {
+            (Ok(()), false) => self.given_up(planned)?,
+            _ => Vec::new(),
+        };
+        if under_load && faults::unmount(&given_up, &self.made) {
+            under_load = false;
+            others.end();
+            ended = sessions.end();
+        }
+        let healed = healed.and_then(|()| self.carry_out(&given_up, planned));
+        let healed_at = Sessions::now();
         healed.map_err(|failure| {
             failure.hint(format!(
                 "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
@@ -370,6 +381,15 @@ impl Ground {
             outage,
             check,
         }))
+    }
+
+    /// What brings the server back where others gave it up although nobody took its processes: the
+    /// end of the fault alone would leave the stack without it, and the next fault would be a second
+    /// one.
+    fn given_up(&mut self, planned: &Planned) -> Result<Vec<(String, Action)>, Failure> {
+        let what = format!("see whether {} was given up", planned.victim.name);
+        faults::given_up(&planned.victim, &self.made, &mut self.nodes)
+            .map_err(doing(Code::Failed, what))
     }
 
     /// What comes before a fault, and is given time.
