@@ -94,6 +94,16 @@ pub fn plan(fault: Fault, server: &Server, made: &Made, site: &Site) -> Result<B
         beat,
         ..Blow::default()
     };
+    let needs_processes = matches!(
+        fault,
+        Fault::Kill | Fault::Stop | Fault::Pause | Fault::Slow | Fault::Double
+    );
+    if server.marks.is_empty() && needs_processes {
+        return Err(Unmet(vec![format!(
+            "{fault} is done to processes, and what serves on {} is its kernel: choose power-cut",
+            server.name
+        )]));
+    }
     let kill = |mark| Action::Kill { mark };
     let place = Place {
         fault,
@@ -168,7 +178,7 @@ pub fn is_survivable(server: &str, made: &Made) -> bool {
 }
 
 /// What the recipe knows of losing this server and getting it back.
-fn restoring<'a>(server: &Server, made: &'a Made) -> Result<[&'a [(String, Action)]; 2], Unmet> {
+fn restoring<'a>(server: &'a Server, made: &'a Made) -> Result<[&'a [(String, Action)]; 2], Unmet> {
     let mut known = made.proofs.iter();
     let found = known.find_map(|proof| match proof {
         Proof::Survives {
@@ -178,7 +188,8 @@ fn restoring<'a>(server: &Server, made: &'a Made) -> Result<[&'a [(String, Actio
         } if *node == server.name => Some([lose.as_slice(), restore.as_slice()]),
         _ => None,
     });
-    found.ok_or_else(|| {
+    let alone = (!server.restore.is_empty()).then_some([&[], server.restore.as_slice()]);
+    found.or(alone).ok_or_else(|| {
         Unmet(vec![format!(
             "nothing takes the place of {}, and nothing is known of bringing it back",
             server.name

@@ -115,7 +115,9 @@ struct Look {
 /// Takes one look at all.
 fn look(subjects: &Subjects<'_>, hosts: &mut dyn Hosts) -> Vec<Look> {
     let mut looks = Vec::new();
-    for server in subjects.servers {
+    // Of one that its kernel is, no process tells anything.
+    let by_processes = |server: &&Server| !server.marks.is_empty();
+    for server in subjects.servers.iter().filter(by_processes) {
         let usage = hosts.on(&server.node).ok().map(|host| {
             let used = server.marks.iter().map(|mark| host.usage(mark));
             used.fold(Usage::default(), Usage::and)
@@ -184,6 +186,7 @@ mod tests {
             node: "here".into(),
             marks: vec![format!("mark-{name}")],
             serves: None,
+            restore: Vec::new(),
         }
     }
 

@@ -194,11 +194,15 @@ pub struct Server {
     pub name: String,
     /// The node it runs on.
     pub node: String,
-    /// Marks of its processes.
+    /// Marks of its processes; none where a kernel serves.
     pub marks: Vec<String>,
     /// What ends with 0 on its node while it is the one that serves, where only one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serves: Option<Cmd>,
+    /// What lets it serve again after its machine was off, in order; empty where that is not known, or
+    /// where a proof says it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restore: Vec<(String, Action)>,
 }
 
 /// Something that must be seen of a stack before it is trusted, besides that it keeps data.

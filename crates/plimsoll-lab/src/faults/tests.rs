@@ -24,6 +24,7 @@ fn server(number: u8) -> Server {
         node: format!("n{number}"),
         marks: vec![format!("mark{number}")],
         serves: None,
+        restore: Vec::new(),
     }
 }
 

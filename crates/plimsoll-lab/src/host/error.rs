@@ -129,6 +129,8 @@ fn package_of(program: &str) -> &'static str {
         "ganesha.nfsd" => "nfs-ganesha nfs-ganesha-vfs",
         "rpcbind" => "rpcbind",
         "mount.nfs" => "nfs-common",
+        "rpc.mountd" | "rpc.nfsd" | "exportfs" => "nfs-kernel-server",
+        "modprobe" => "kmod",
         "nsenter" | "unshare" => "util-linux",
         "mkfs.btrfs" | "btrfs" => "btrfs-progs",
         "mdadm" => "mdadm",

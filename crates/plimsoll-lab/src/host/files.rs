@@ -133,7 +133,8 @@ fn create(path: &Path, bytes: u64) -> Result<(), HostError> {
     file.set_len(bytes).map_err(HostError::io("size", path))
 }
 
-fn lies_in_ours(path: &Path, id: &str) -> bool {
+/// Whether a file lies in a directory of the journal `id`.
+pub(crate) fn lies_in_ours(path: &Path, id: &str) -> bool {
     path.parent().is_some_and(|dir| dirs::carries_mark(dir, id))
 }
 

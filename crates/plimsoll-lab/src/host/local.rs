@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
+use super::allowed::{ALLOWED, enclosed};
 use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
@@ -19,51 +20,6 @@ use super::{
 };
 use crate::vm::SWITCH;
 use crate::{facts, lustre};
-
-/// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
-const ALLOWED: &[&str] = &[
-    "bindfs",
-    "btrfs",
-    "cat",
-    "ceph",
-    "ceph-authtool",
-    "ceph-fuse",
-    "ceph-mds",
-    "ceph-mgr",
-    "ceph-mon",
-    "ceph-osd",
-    "fallocate",
-    "ganesha.nfsd",
-    "gluster",
-    "glusterd",
-    "glusterfs",
-    "gocryptfs",
-    "grep",
-    "lfs",
-    "losetup",
-    "ls",
-    "mdadm",
-    "mkdir",
-    "mkfs.btrfs",
-    "mkfs.ext4",
-    "mkfs.lustre",
-    "mkfs.xfs",
-    "monmaptool",
-    "mount",
-    "nbdfuse",
-    "nbdinfo",
-    "nbdkit",
-    "openssl",
-    watchdog::PROGRAM,
-    "qemu-storage-daemon",
-    "rados",
-    "rbd",
-    "rpcbind",
-    "sh",
-    "tgtadm",
-    "tgtd",
-    "timeout",
-];
 
 /// How long a command may take: making a file system of a terabyte over a slow chain is far
 /// below. After it the command is killed and the step fails.
@@ -266,10 +222,9 @@ impl LocalHost {
         if cmd.program == "timeout" && !is_trusted && !starts_nbdkit(&cmd.args) {
             return refuse("plans start nbdkit with it, and nothing else".into());
         }
-        // A script, and only one that a step of the same journal wrote.
-        let is_of_journal = |args: &[Arg]| matches!(args, [Arg::Text(script), ..] if Path::new(script).parent().is_some_and(|dir| dirs::carries_mark(dir, id)));
-        if cmd.program == "sh" && !is_trusted && !is_of_journal(&cmd.args) {
-            return refuse("plans start scripts of their own with it, and nothing else".into());
+        let is_script = |args: &[Arg]| matches!(args, [Arg::Text(file), ..] if files::lies_in_ours(Path::new(file), id));
+        if program == "sh" && !is_trusted && !(cmd.program == "sh" && is_script(&cmd.args)) {
+            return refuse("a shell of a plan carries out a script in a directory of ours".into());
         }
         let names_device = |arg: &Arg| matches!(arg, Arg::Text(t) if t.starts_with("/dev/"));
         // What users name themselves may format plain files.
@@ -649,27 +604,6 @@ impl Host for LocalHost {
     }
 }
 
-/// The program that `bwrap` starts for us with a view of the machine's directories of its own;
-/// plans may name `bwrap` only with the options that make such a view.
-fn enclosed(cmd: &Cmd) -> Option<&str> {
-    if cmd.program != "bwrap" {
-        return None;
-    }
-    let mut rest = cmd.args.as_slice();
-    loop {
-        let [Arg::Text(first), after @ ..] = rest else {
-            return None;
-        };
-        let values = match first.as_str() {
-            "--bind" | "--dev-bind" | "--ro-bind" | "--ro-bind-try" => 2,
-            "--cap-add" | "--proc" | "--tmpfs" => 1,
-            "--" => 0,
-            program => return (!program.starts_with('-')).then_some(program),
-        };
-        rest = after.get(values..)?;
-    }
-}
-
 fn loops_of(file: &Path) -> Result<Vec<PathBuf>, HostError> {
     loops::loops_of(file).map_err(HostError::io("find the loop device of", file))
 }
@@ -750,37 +684,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_view_of_its_own_encloses_is_what_counts() {
-        for (words, expect) in [
-            (
-                &[
-                    "--dev-bind",
-                    "/",
-                    "/",
-                    "--bind",
-                    "/a",
-                    "/run",
-                    "rpcbind",
-                    "-f",
-                ][..],
-                Some("rpcbind"),
-            ),
-            (
-                &[
-                    "--cap-add",
-                    "ALL",
-                    "--proc",
-                    "/proc",
-                    "--",
-                    "glusterd",
-                    "--bind",
-                ],
-                Some("glusterd"),
-            ),
-            (&["--unshare-all", "sh"], None),
-            (&["--bind", "/a"], None),
-        ] {
-            assert_eq!(enclosed(&Cmd::new("bwrap", words.iter().copied())), expect);
+    fn a_shell_carries_out_what_the_same_plan_wrote_and_nothing_else() {
+        let mut host = LocalHost::new(SearchPath::new("".as_ref()));
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("d").display().to_string();
+        host.carry_out("mine", &Action::MakeDir(dir.clone()))
+            .unwrap();
+        let script = Cmd::new("sh", [format!("{dir}/script")]);
+        assert!(host.check_allowed("mine", &script).is_ok());
+        assert!(host.check_allowed("theirs", &script).is_err());
+        let words = [&["-c", "true"][..], &["/etc/profile"], &[]];
+        let view = Cmd::new("bwrap", ["--", "sh", &*format!("{dir}/script")]);
+        let others = words.map(|words| Cmd::new("sh", words.iter().copied()));
+        for cmd in others.into_iter().chain([view]) {
+            assert!(host.check_allowed("mine", &cmd).is_err(), "{cmd}");
         }
     }
 }

@@ -8,6 +8,7 @@
 //! What is to be done, and in which order, is not decided here.
 
 pub mod agent;
+mod allowed;
 mod clock;
 mod command;
 mod dirs;

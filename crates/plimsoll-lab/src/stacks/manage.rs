@@ -143,6 +143,7 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
     };
     let shape = choice.stack.shape(choice).map_err(unmet)?;
     let place = options.place.as_ref().unwrap_or(&shape.place);
+    check_machines(choice, place).map_err(unmet)?;
     let here = hosts.here();
     needs(choice, place).check(here).map_err(unmet)?;
     let programs = choice
@@ -192,6 +193,18 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         plan,
         made,
     })
+}
+
+/// A stack that kernels serve must not be put on this machine's.
+fn check_machines(choice: &Choice, place: &Place) -> Result<(), Unmet> {
+    match place {
+        Place::Here | Place::Namespaces if choice.stack.needs_machines(choice) => Err(Unmet(vec![
+            "kernels serve it, so it needs machines of their own: name them with --on FILE (plimsoll \
+             vm up makes such machines)"
+                .into(),
+        ])),
+        _ => Ok(()),
+    }
 }
 
 /// A stack whose servers can only be processes of this machine must not pass for one that is spread

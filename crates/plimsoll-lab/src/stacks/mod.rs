@@ -266,6 +266,12 @@ pub trait Stack: fmt::Debug + Sync {
     /// When the settings do not go together.
     fn shape(&self, choice: &Choice) -> Result<Shape, Unmet>;
 
+    /// Whether its servers must be machines of an inventory: what serves is their kernel, and a kernel
+    /// does it for one at a time.
+    fn needs_machines(&self, _choice: &Choice) -> bool {
+        false
+    }
+
     /// What must be on the client before it can be planned.
     fn needs(&self, choice: &Choice) -> Needs;
 

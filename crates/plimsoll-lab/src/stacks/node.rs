@@ -396,6 +396,7 @@ pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
         node: node.server.name.clone(),
         marks: vec![node.server_mark()],
         serves: None,
+        restore: Vec::new(),
     };
     nodes.iter().map(server).collect()
 }

@@ -175,6 +175,7 @@ fn add(
             node: on.clone(),
             marks: vec![mark.clone()],
             serves: None,
+            restore: Vec::new(),
         });
         let start = Action::Start {
             cmd,

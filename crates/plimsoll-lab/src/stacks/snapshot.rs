@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use super::manage::{Planned, plan};
-use super::{Choice, Options};
+use super::{Choice, Inventory, Machine, Options, Place};
 use crate::host::FakeHost;
 
 /// The plan of a stack with default options on a pretended machine.
@@ -19,6 +19,36 @@ pub(crate) fn planned(text: &str) -> Planned {
     let mut host = FakeHost::new();
     host.file_systems.insert("lustre".into());
     plan(&choice, &options, &mut host).unwrap()
+}
+
+/// The plan of a stack on three pretended machines whose kernels can mount these, or why there is none.
+pub(crate) fn planned_on_machines(text: &str, file_systems: &[&str]) -> Result<Planned, String> {
+    let choice = Choice::parse(text).unwrap();
+    let options = Options {
+        place: Some(machines()),
+        ..Options::new("/var/lib/plimsoll/stacks".into())
+    };
+    let mut host = FakeHost::new();
+    host.file_systems = file_systems.iter().map(ToString::to_string).collect();
+    plan(&choice, &options, &mut host).map_err(|error| error.to_string())
+}
+
+/// Three machines of an inventory.
+pub(crate) fn machines() -> Place {
+    let machine = |number: u8| Machine {
+        name: format!("n{number}"),
+        reach: vec!["ssh".into(), format!("storage{number}")],
+        address: format!("10.0.0.{number}"),
+        power: Vec::new(),
+        fence: Vec::new(),
+        faults: Vec::new(),
+        dir: "/srv/bench".into(),
+    };
+    Place::Inventory(Box::new(Inventory {
+        file: "lab.toml".into(),
+        address: Some("10.0.0.99".into()),
+        machines: (1..=3).map(machine).collect(),
+    }))
 }
 
 /// Compares the plan of a stack with `file` in the folder of its recipe, or of its last layer's.

@@ -303,6 +303,7 @@ impl<'a> Cluster<'a> {
                 node: osd.node.name.clone(),
                 marks,
                 serves: None,
+                restore: Vec::new(),
             }
         };
         self.osds().map(server).collect()

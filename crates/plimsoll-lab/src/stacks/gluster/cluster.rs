@@ -69,6 +69,7 @@ impl<'a> Cluster<'a> {
             node: node.name.clone(),
             marks: vec![self.mark(node)],
             serves: None,
+            restore: Vec::new(),
         };
         self.nodes.iter().map(server).collect()
     }

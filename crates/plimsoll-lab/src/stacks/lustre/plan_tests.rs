@@ -5,7 +5,7 @@ use plimsoll_core::plan::{Action, Arg, Plan, Proof};
 
 use crate::host::FakeHost;
 use crate::stacks::manage::{Planned, plan};
-use crate::stacks::{Choice, Inventory, Machine, Options, Place, snapshot};
+use crate::stacks::{Choice, Options, Place, snapshot};
 
 #[test]
 fn the_plans_are_the_committed_ones() {
@@ -32,20 +32,7 @@ fn planned(text: &str, place: Option<Place>, host: &mut FakeHost) -> Result<Plan
 }
 
 fn machines() -> Option<Place> {
-    let machine = |number: u8| Machine {
-        name: format!("n{number}"),
-        reach: vec!["ssh".into(), format!("storage{number}")],
-        address: format!("10.0.0.{number}"),
-        power: Vec::new(),
-        fence: Vec::new(),
-        faults: Vec::new(),
-        dir: "/srv/bench".into(),
-    };
-    Some(Place::Inventory(Box::new(Inventory {
-        file: "lab.toml".into(),
-        address: Some("10.0.0.99".into()),
-        machines: (1..=3).map(machine).collect(),
-    })))
+    Some(snapshot::machines())
 }
 
 #[test]

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An NFS server (nfs-ganesha) with an address of its own, over a directory of its machine's disk.
+//! An NFS server with an address of its own (nfs-ganesha, or a machine's kernel), over a directory of
+//! its machine's disk.
 //!
 //! Where the kernel has an NFS client it mounts the export. Elsewhere the export is measured by its
 //! address: plimsoll speaks NFS itself. Manual: `nfs.md`.
+
+mod kernel;
 
 use plimsoll_core::plan::{Action, Cmd, HERE, Made, Node, Plan, Proof, Ready, Server};
 use plimsoll_core::settings::{Setting, Unit};
@@ -21,6 +24,19 @@ const EXPORT: &str = "/export";
 const TRANSFER_BYTES: (u64, u64) = (4096, 1 << 20);
 
 const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "server",
+        unit: Unit::Choice(&["ganesha", "knfsd"]),
+        default: "ganesha",
+        help: "who serves: nfs-ganesha, or the kernel of a machine (knfsd; --on FILE)",
+    },
+    Setting {
+        name: "async",
+        unit: Unit::Flag,
+        default: "off",
+        help: "server=knfsd: the server answers what it should have made durable before it has, and \
+               loses it when its power is cut: for seeing that loss is found",
+    },
     Setting {
         name: "version",
         unit: Unit::Choice(&["3", "4"]),
@@ -75,11 +91,20 @@ impl Stack for Nfs {
                 "plimsoll itself speaks version 3 only: set client=kernel, or version=3".into(),
             ]));
         }
+        if settings.flag("async") && !is_kernel(choice) {
+            return Err(Unmet(vec![
+                "ganesha never answers early: async is for server=knfsd".into(),
+            ]));
+        }
         Ok(Shape {
             servers: 1,
             ports: 0,
             place: Place::Namespaces,
         })
+    }
+
+    fn needs_machines(&self, choice: &Choice) -> bool {
+        is_kernel(choice)
     }
 
     fn needs(&self, choice: &Choice) -> Needs {
@@ -95,6 +120,9 @@ impl Stack for Nfs {
     }
 
     fn server_needs(&self, choice: &Choice) -> Needs {
+        if is_kernel(choice) {
+            return kernel::needs();
+        }
         let mut programs = vec!["bwrap", "ganesha.nfsd"];
         if choice.settings.text("version") == "3" {
             programs.push("rpcbind");
@@ -116,23 +144,22 @@ impl Stack for Nfs {
         };
         node::check_path(&layout.dir)?;
         let mut plan = Plan::default();
-        layout.add_directories(&mut plan);
-        let marks = layout.add_daemons(&mut plan);
+        let serving = if is_kernel(order.choice) {
+            layout.add_kernel_server(&mut plan)
+        } else {
+            layout.add_ganesha(&mut plan)
+        };
         let mut made = Made {
             served_dir: server.reach.is_this_machine().then(|| layout.exported()),
-            servers: vec![Server {
-                name: server.name.clone(),
-                node: server.name.clone(),
-                marks,
-                serves: None,
-            }],
+            servers: vec![serving],
             ..Made::default()
         };
         let version = order.settings().text("version");
+        let about = about(order.choice);
         match client {
             Client::Own => {
                 made.address = Some(layout.address());
-                made.description = format!("{}; plimsoll is the client", self.about());
+                made.description = format!("{about}; plimsoll is the client");
             }
             Client::Kernel => {
                 made.proofs = vec![Proof::Flushes {
@@ -145,7 +172,7 @@ impl Stack for Nfs {
                 }
                 let at = format!("{dir}/mnt");
                 layout.add_mount(&mut plan, (HERE, at), version, &mut made);
-                made.description = format!("{}; the kernel is the client", self.about());
+                made.description = format!("{about}; the kernel is the client");
             }
         }
         Ok((plan, made))
@@ -172,6 +199,22 @@ impl Stack for Nfs {
             }
         }
         Ok((plan, made))
+    }
+}
+
+fn is_kernel(choice: &Choice) -> bool {
+    choice.settings.text("server") == "knfsd"
+}
+
+/// What serves, for reports.
+fn about(choice: &Choice) -> &'static str {
+    match (is_kernel(choice), choice.settings.flag("async")) {
+        (false, _) => Nfs.about(),
+        (true, false) => "NFS over TCP to a machine's kernel, over a directory of its disk",
+        (true, true) => {
+            "NFS over TCP to a machine's kernel that answers before data are durable (async), over a \
+             directory of its disk"
+        }
     }
 }
 
@@ -231,8 +274,29 @@ impl Layout<'_> {
         } else {
             ""
         };
-        let server = &self.server.address;
-        format!("nfs://{server}{EXPORT}?mountport={MOUNT_PORT}{sync}")
+        let (server, export) = (&self.server.address, self.export());
+        format!("nfs://{server}{export}?mountport={MOUNT_PORT}{sync}")
+    }
+
+    /// What the export is called: the kernel calls it by its directory.
+    fn export(&self) -> String {
+        if is_kernel(self.order.choice) {
+            self.exported()
+        } else {
+            EXPORT.into()
+        }
+    }
+
+    /// Adds nfs-ganesha.
+    fn add_ganesha(&self, plan: &mut Plan) -> Server {
+        self.add_directories(plan);
+        Server {
+            name: self.server.name.clone(),
+            node: self.server.name.clone(),
+            marks: self.add_daemons(plan),
+            serves: None,
+            restore: Vec::new(),
+        }
     }
 
     fn add_directories(&self, plan: &mut Plan) {
@@ -369,7 +433,7 @@ impl Layout<'_> {
             "vers={version},proto=tcp,port={NFS_PORT},rsize={transfer},wsize={transfer},hard\
              {of_version}{sync}"
         );
-        let source = format!("{}:{EXPORT}", self.server.address);
+        let source = format!("{}:{}", self.server.address, self.export());
         let mount = Cmd::new("mount", ["-t", "nfs", "-o", &options, &source, &at]);
         plan.step_on(
             node,

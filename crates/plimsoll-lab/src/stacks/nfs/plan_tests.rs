@@ -4,6 +4,7 @@
 use crate::host::FakeHost;
 use crate::stacks::manage::plan;
 use crate::stacks::{Choice, Options, Place, snapshot};
+use plimsoll_core::fault::Fault;
 
 #[test]
 fn the_plan_is_the_committed_one() {
@@ -65,8 +66,68 @@ fn what_cannot_be_is_said_before_anything_is_done() {
         ("nfs(version=4,client=own)", None, "version 3 only"),
         ("nfs(transfer=2m)", None, "transfer"),
         ("nfs", Some(Place::Here), "--on netns"),
+        ("nfs(async)", None, "async is for server=knfsd"),
+        ("nfs(server=knfsd)", None, "--on FILE"),
     ] {
         let error = planned(text, &[], place).unwrap_err();
         assert!(error.contains(expect), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_kernel_serves_on_a_machine_of_its_own() {
+    let text = "nfs(server=knfsd)";
+    let planned = snapshot::planned_on_machines(text, &[]).unwrap();
+    let steps = snapshot::steps(&planned.plan);
+    snapshot::check_text(
+        &steps.replace(&planned.id, "example-1"),
+        "nfs",
+        "plan_knfsd.txt",
+    );
+    let made = &planned.made;
+    assert_eq!(
+        made.address.as_deref(),
+        Some("nfs://10.0.0.1/srv/bench/plimsoll-nfs-server-knfsd-8fee/export?mountport=20048")
+    );
+    assert!(made.description.contains("a machine's kernel"), "{made:?}");
+    for (text, expect) in [
+        (
+            "nfs(server=knfsd,async,transfer=64k)",
+            "up /srv/bench/plimsoll-nfs-server-knfsd-",
+        ),
+        (
+            "nfs(server=knfsd,async,transfer=64k)",
+            "/export 3 async 65536",
+        ),
+        ("nfs(server=knfsd,version=4)", "/export 4 sync 1048576"),
+        (
+            "nfs(server=knfsd,version=4)",
+            "10.0.0.1:/srv/bench/plimsoll-nfs-",
+        ),
+    ] {
+        let planned = snapshot::planned_on_machines(text, &["nfs"]).unwrap();
+        let steps = snapshot::steps(&planned.plan);
+        assert!(steps.contains(expect), "{steps}");
+    }
+}
+
+#[test]
+fn a_kernel_serves_again_after_its_power_was_cut() {
+    let mut planned = snapshot::planned_on_machines("nfs(server=knfsd)", &[]).unwrap();
+    let site = &mut planned.ask.site;
+    site.servers[0].power = vec!["switch".into()];
+    let server = &planned.made.servers[0];
+    let blow = crate::faults::plan(Fault::PowerCut, server, &planned.made, site).unwrap();
+    let heal: Vec<String> = blow
+        .heal
+        .iter()
+        .map(|(_, action)| action.to_string())
+        .collect();
+    let begin = ["switch on", "sh ", "rpcbind -f", "rpc.mountd -F", "sh "];
+    assert_eq!(heal.len(), begin.len(), "{heal:?}");
+    for (action, begin) in heal.iter().zip(begin) {
+        assert!(action.starts_with(begin), "{action}");
+    }
+    let error = crate::faults::plan(Fault::Kill, server, &planned.made, site).unwrap_err();
+    assert!(error.to_string().contains("choose power-cut"), "{error}");
 }

@@ -133,6 +133,7 @@ impl<'a> Cluster<'a> {
                 .map(|daemon| self.mark(node, daemon))
                 .into(),
             serves: Some(self.script(node, &["serves"])),
+            restore: Vec::new(),
         };
         self.with_disks().iter().map(server).collect()
     }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which programs plans may name.
+
+use plimsoll_core::plan::{Arg, Cmd};
+
+use super::watchdog;
+
+/// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
+pub(super) const ALLOWED: &[&str] = &[
+    "bindfs",
+    "btrfs",
+    "cat",
+    "ceph",
+    "ceph-authtool",
+    "ceph-fuse",
+    "ceph-mds",
+    "ceph-mgr",
+    "ceph-mon",
+    "ceph-osd",
+    "fallocate",
+    "ganesha.nfsd",
+    "gluster",
+    "glusterd",
+    "glusterfs",
+    "gocryptfs",
+    "grep",
+    "lfs",
+    "losetup",
+    "ls",
+    "mdadm",
+    "mkdir",
+    "mkfs.btrfs",
+    "mkfs.ext4",
+    "mkfs.lustre",
+    "mkfs.xfs",
+    "monmaptool",
+    "mount",
+    "nbdfuse",
+    "nbdinfo",
+    "nbdkit",
+    "openssl",
+    watchdog::PROGRAM,
+    "qemu-storage-daemon",
+    "rados",
+    "rbd",
+    "rpc.mountd",
+    "rpcbind",
+    "sh",
+    "tgtadm",
+    "tgtd",
+    "timeout",
+];
+
+/// The program that `bwrap` starts for us with a view of the machine's directories of its own;
+/// plans may name `bwrap` only with the options that make such a view.
+pub(super) fn enclosed(cmd: &Cmd) -> Option<&str> {
+    if cmd.program != "bwrap" {
+        return None;
+    }
+    let mut rest = cmd.args.as_slice();
+    loop {
+        let [Arg::Text(first), after @ ..] = rest else {
+            return None;
+        };
+        let values = match first.as_str() {
+            "--bind" | "--dev-bind" | "--ro-bind" | "--ro-bind-try" => 2,
+            "--cap-add" | "--proc" | "--tmpfs" => 1,
+            "--" => 0,
+            program => return (!program.starts_with('-')).then_some(program),
+        };
+        rest = after.get(values..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_view_of_its_own_encloses_is_what_counts() {
+        for (words, expect) in [
+            (
+                &[
+                    "--dev-bind",
+                    "/",
+                    "/",
+                    "--bind",
+                    "/a",
+                    "/run",
+                    "rpcbind",
+                    "-f",
+                ][..],
+                Some("rpcbind"),
+            ),
+            (
+                &[
+                    "--cap-add",
+                    "ALL",
+                    "--proc",
+                    "/proc",
+                    "--",
+                    "glusterd",
+                    "--bind",
+                ],
+                Some("glusterd"),
+            ),
+            (&["--unshare-all", "sh"], None),
+            (&["--bind", "/a"], None),
+        ] {
+            assert_eq!(enclosed(&Cmd::new("bwrap", words.iter().copied())), expect);
+        }
+    }
+}
