@@ -102,9 +102,15 @@ impl Port {
                 _lock: lock,
             };
             let greeted = port.greet(word);
+            // Of a machine whose power was just cut the sockets go last: the next look finds it off.
             let is_slow = |error: &io::Error| {
-                use io::ErrorKind::{TimedOut, UnexpectedEof, WouldBlock};
-                matches!(error.kind(), WouldBlock | TimedOut | UnexpectedEof)
+                use io::ErrorKind::{
+                    BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock,
+                };
+                matches!(
+                    error.kind(),
+                    WouldBlock | TimedOut | UnexpectedEof | ConnectionReset | BrokenPipe
+                )
             };
             return match greeted {
                 Ok(()) => Ok(Some(port)),
