@@ -11,6 +11,10 @@ use super::super::sandbox::Sandbox;
 use super::super::{Order, Unmet, node};
 use super::tenants::Tenancy;
 
+/// How long a daemon may take until it answers: two seconds on a processor, more than a hundred on an
+/// emulated one.
+const START_LIMIT_S: u32 = 300;
+
 /// The port at which the management daemons meet, the same for all.
 const PORT: u16 = 24_007;
 
@@ -109,7 +113,11 @@ impl<'a> Cluster<'a> {
             write,
             None,
         );
-        let start = self.start(server, Ready::Port(PORT));
+        // It listens first, and then starts a dozen programs, one after another, to set up a replication
+        // that nobody asked for; until they are done it answers nobody.
+        let words = ["--quiet", "Final graph", &format!("{dir}/log/glusterd.log")];
+        let is_up = Cmd::new("grep", words).within_s(START_LIMIT_S);
+        let start = self.start(server, Ready::Succeeds(is_up));
         let why = "start the management daemon";
         plan.step_on(&server.name, why, start, Some(self.stop(server)));
     }
@@ -200,7 +208,7 @@ impl<'a> Cluster<'a> {
             _ => self.cli_on(node, &["volume", "heal", volume]),
         };
         // A client tries a brick again every few seconds, and each try may take some itself.
-        self.start(node, Ready::Succeeds(is_back.within_s(90)))
+        self.start(node, Ready::Succeeds(is_back.within_s(START_LIMIT_S)))
     }
 
     /// A command to the first server. It ends: every command is bounded in time, which this
