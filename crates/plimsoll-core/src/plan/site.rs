@@ -261,7 +261,8 @@ pub enum Proof {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
-    /// The directory to measure on; empty where there is an address instead.
+    /// The directory to measure on; empty where there is an address instead, and where only other
+    /// machines can have it mounted, each on its own.
     pub mount_dir: String,
     /// The address to measure on where no kernel mounts it: `nfs://server/export`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,17 @@ use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::{Rng, Seed};
 
 fn plans() -> Vec<Plan> {
-    let plan = |stack: &&dyn stacks::Stack| snapshot::planned(stack.name()).plan;
+    let plan = |stack: &&dyn stacks::Stack| {
+        let choice = Choice::parse(stack.name()).unwrap();
+        match stack.needs_machines(&choice) {
+            false => snapshot::planned(stack.name()).plan,
+            true => {
+                snapshot::planned_on_machines(stack.name(), &[])
+                    .unwrap()
+                    .plan
+            }
+        }
+    };
     // Each step is broken once: two are raid1 with more of the same, one is what a user writes.
     let left_out = ["raid5", "raid10", "own"];
     let is_more = |stack: &&&dyn stacks::Stack| left_out.contains(&stack.name());

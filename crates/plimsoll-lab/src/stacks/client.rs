@@ -19,32 +19,38 @@ pub struct ClientPlace<'a> {
     pub dir: &'a str,
 }
 
-/// Whether a stack can have clients on other machines.
+/// Whether a stack can have so many clients on other machines.
 ///
 /// # Errors
 /// When it cannot, with what can.
-pub fn check(choice: &Choice) -> Result<(), Unmet> {
+pub fn check(choice: &Choice, clients: usize) -> Result<(), Unmet> {
     let refuse = |why: &str| {
         Err(Unmet(vec![format!(
             "load '{}' from nodes: {why}; leave out --from, or choose one of {}",
             choice.parts,
-            shared().join(", ")
+            shared(clients).join(", ")
         )]))
     };
     if let Some(part) = choice.parts.layers.first() {
         return refuse(&format!("the layer {} is made for one client", part.name));
     }
     if choice.stack.client_needs(choice).is_none() {
+        return refuse("only this machine can have its disk mounted");
+    }
+    if clients > 1 && choice.stack.has_one_client(choice) {
         return refuse("only one machine can have its disk mounted");
     }
     Ok(())
 }
 
-/// The stacks that several machines can use at the same time.
-fn shared() -> Vec<&'static str> {
+/// The stacks that so many machines can use at the same time.
+fn shared(clients: usize) -> Vec<&'static str> {
     let all = super::ALL.iter().filter(|stack| {
         let choice = Choice::parse(stack.name());
-        choice.is_ok_and(|choice| stack.client_needs(&choice).is_some())
+        choice.is_ok_and(|choice| {
+            let is_enough = clients < 2 || !stack.has_one_client(&choice);
+            is_enough && stack.client_needs(&choice).is_some()
+        })
     });
     all.map(|stack| stack.name()).collect()
 }
@@ -60,7 +66,7 @@ pub fn plan(
     (host, node, dir): (&dyn Host, &Node, &str),
     id: &str,
 ) -> Result<(Plan, Made), Unmet> {
-    check(choice)?;
+    check(choice, 1)?;
     let needs = choice.stack.client_needs(choice).unwrap_or_default();
     needs.check(host)?;
     let said = |error: &dyn std::fmt::Display| Unmet(vec![error.to_string()]);
@@ -143,19 +149,25 @@ mod tests {
     #[test]
     fn a_disk_that_one_machine_mounts_is_refused_by_name() {
         for (text, expect) in [
-            ("raid1", "only one machine"),
-            ("nbd", "only one machine"),
+            ("raid1", "only this machine"),
+            ("nbd", "only this machine"),
+            ("iscsi", "only this machine"),
+            ("nvmetcp", "only one machine"),
+            ("iscsi(target=lio)", "only one machine"),
             ("gluster+crypt", "the layer crypt"),
-            ("lustre", "only one machine"),
+            ("lustre", "only this machine"),
         ] {
-            let error = check(&Choice::parse(text).unwrap())
+            let error = check(&Choice::parse(text).unwrap(), 2)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(expect), "{error}");
             assert!(error.contains("nfs, gluster"), "{error}");
         }
         for text in ["nfs", "gluster(distribute,nodes=1)"] {
-            check(&Choice::parse(text).unwrap()).unwrap();
+            check(&Choice::parse(text).unwrap(), 2).unwrap();
+        }
+        for text in ["nvmetcp", "iscsi(target=lio)"] {
+            check(&Choice::parse(text).unwrap(), 1).unwrap();
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod crypt;
 pub mod gluster;
 mod inventory;
 pub mod iscsi;
+mod kernel_disk;
 pub mod local;
 pub mod lustre;
 pub mod manage;
@@ -20,6 +21,7 @@ pub mod nbd;
 mod needs;
 pub mod nfs;
 pub(crate) mod node;
+pub mod nvmetcp;
 pub mod own;
 pub mod raid;
 pub mod san;
@@ -50,6 +52,7 @@ pub const ALL: &[&dyn Stack] = &[
     &local::Local,
     &nbd::NbdDisk,
     &iscsi::Iscsi,
+    &nvmetcp::NvmeTcp,
     &nfs::Nfs,
     &raid::RAID1,
     &raid::RAID5,
@@ -289,6 +292,11 @@ pub trait Stack: fmt::Debug + Sync {
     /// What must be on a machine that becomes one more client; `None` where only one machine can be.
     fn client_needs(&self, _choice: &Choice) -> Option<Needs> {
         None
+    }
+
+    /// Whether only one machine at a time can be such a client.
+    fn has_one_client(&self, _choice: &Choice) -> bool {
+        false
     }
 
     /// The steps that make one more client of it while it is up, on another machine, and where it

@@ -107,13 +107,11 @@ pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
     let path = order.dir();
     let mut unmet = check_path(&path).map_or_else(|unmet| unmet.0, |()| Vec::new());
     unmet.extend(check_sockets(&path));
-    let size = order.size_bytes;
-    if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
-        unmet.push(format!(
-            "a node of {size} bytes is not possible: at least {MIN_SIZE_BYTES}, in whole MiB"
-        ));
-    }
-    unmet.extend(room(order, order.site.servers.len()));
+    unmet.extend(
+        check_size(order, order.site.servers.len())
+            .err()
+            .map_or_else(Vec::new, |unmet| unmet.0),
+    );
     let align = order.site.client.direct_align_bytes;
     if align == 0 || align > SECTOR_BYTES {
         unmet.push(format!(
@@ -122,6 +120,23 @@ pub(super) fn check(order: &Order<'_>) -> Result<(), Unmet> {
             order.site.client.dir
         ));
     }
+    if unmet.is_empty() {
+        Ok(())
+    } else {
+        Err(Unmet(unmet))
+    }
+}
+
+/// Checks the size of the disks, and the room for so many of them on one machine.
+pub(super) fn check_size(order: &Order<'_>, disks: usize) -> Result<(), Unmet> {
+    let size = order.size_bytes;
+    let mut unmet = Vec::new();
+    if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
+        unmet.push(format!(
+            "a node of {size} bytes is not possible: at least {MIN_SIZE_BYTES}, in whole MiB"
+        ));
+    }
+    unmet.extend(room(order, disks));
     if unmet.is_empty() {
         Ok(())
     } else {

@@ -133,6 +133,8 @@ enum Root {
         address: Address,
         served: Option<PathBuf>,
     },
+    /// On other machines alone.
+    Nodes,
 }
 
 /// All arms, and what has to be undone for them.
@@ -382,6 +384,8 @@ impl Arms {
                     continue;
                 }
                 TargetSpec::Stack(choice) => match self.stack_root(place, &choice, state)? {
+                    Root::Nodes if self.load.is_some() => continue,
+                    Root::Nodes => return Err(for_nodes(&self.targets[place].given)),
                     Root::Directory(root) => root,
                     Root::Export { address, served } => {
                         let name = directory_name(id, place, &self.targets[place].name);
@@ -580,6 +584,7 @@ impl Arms {
             .description
             .clone_from(&made.description);
         let root = match &made.address {
+            None if made.mount_dir.is_empty() => Root::Nodes,
             None => Root::Directory(PathBuf::from(&made.mount_dir)),
             Some(address) => Root::Export {
                 address: address
@@ -697,6 +702,14 @@ fn check_one_file(target: &Target, asked: &[Asked]) -> Result<(), Failure> {
             target.given
         ))),
     }
+}
+
+/// What is wrong with using such a stack from here.
+fn for_nodes(stack: &str) -> Failure {
+    Failure::usage(format!(
+        "use {stack} from this machine: the kernel of another one attaches its disk"
+    ))
+    .hint("name the machine that the load comes from: --from c1 --on FILE")
 }
 
 /// The step that makes what the arm works in: its file, or a directory of its own.

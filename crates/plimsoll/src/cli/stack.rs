@@ -219,11 +219,11 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
             return undo(&choices[..=came_up.len()], state, &mut hosts);
         }
         if !args.json {
-            super::print(&format!(
-                "{name} is up at {}\n  {}",
-                up.made.place(),
-                up.made.description
-            ));
+            let place = match up.made.place() {
+                "" => "for load from another machine (--from)",
+                place => &format!("at {place}"),
+            };
+            super::print(&format!("{name} is up {place}\n  {}", up.made.description));
         }
         came_up
             .push(serde_json::json!({ "name": up.name, "mount_dir": up.mount_dir(), "address": up.made.address,
@@ -394,7 +394,8 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
         } else {
             status.problems.join("; ")
         };
-        let place = status.mount_dir.as_deref().unwrap_or("-");
+        let place = status.mount_dir.as_deref().filter(|dir| !dir.is_empty());
+        let place = place.unwrap_or("-");
         super::print(&format!(
             "{:<8} {place}  since {}  {health}",
             status.name, status.since

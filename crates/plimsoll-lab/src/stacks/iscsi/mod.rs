@@ -4,16 +4,24 @@
 //! Manual: `iscsi.md`.
 
 use plimsoll_core::plan::{Made, Plan};
-use plimsoll_core::settings::{Setting, Unit};
+use plimsoll_core::settings::{Setting, Settings, Unit};
 
+use super::kernel_disk::KernelDisk;
 use super::node::{FAIL_AFTER, Transport, file_system};
-use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, node};
+use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet, node};
 
 /// The stack `iscsi`.
 #[derive(Debug)]
 pub struct Iscsi;
 
 const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "target",
+        unit: Unit::Choice(&["tgt", "lio"]),
+        default: "tgt",
+        help: "who serves: tgt, a program, to an initiator that is one, too; or lio, the kernel of a \
+               machine, to the kernel of the machine that the load comes from (--on FILE, --from NODE)",
+    },
     file_system::FS,
     Setting {
         name: "chap",
@@ -37,6 +45,36 @@ const SETTINGS: &[Setting] = &[
     FAIL_AFTER,
 ];
 
+/// From kernel to kernel.
+const DISK: KernelDisk = KernelDisk {
+    about: "one iSCSI disk (LIO and open-iscsi of kernels, loop device with direct I/O)",
+    script: include_str!("lio.sh"),
+    client_programs: &["iscsiadm", "iscsid"],
+};
+
+fn is_kernel(choice: &Choice) -> bool {
+    choice.settings.text("target") == "lio"
+}
+
+/// What the kernel's target has no settings for here.
+fn check_lio(settings: &Settings) -> Result<(), Unmet> {
+    node::fail_after_s(settings)?;
+    let given = [
+        ("chap", settings.flag("chap")),
+        ("write_cache=off", !settings.flag("write_cache")),
+        ("sectors=4096", settings.text("sectors") != "512"),
+    ];
+    let given = given.iter().filter(|(_, is_given)| *is_given);
+    let unmet: Vec<String> = given
+        .map(|(word, _)| format!("{word} is for target=tgt"))
+        .collect();
+    if unmet.is_empty() {
+        Ok(())
+    } else {
+        Err(Unmet(unmet))
+    }
+}
+
 /// For what does not depend on the settings, which are checked elsewhere.
 fn any() -> Transport {
     Transport::Iscsi(node::iscsi::Iscsi::plain(1))
@@ -57,23 +95,39 @@ impl Stack for Iscsi {
     }
 
     fn shape(&self, choice: &Choice) -> Result<Shape, Unmet> {
+        if is_kernel(choice) {
+            check_lio(&choice.settings)?;
+        }
         node::iscsi::Iscsi::of(&choice.settings)?;
         Ok(Shape {
             servers: 1,
-            ports: 1,
+            ports: u16::from(!is_kernel(choice)),
             place: Place::Here,
         })
     }
 
+    fn needs_machines(&self, choice: &Choice) -> bool {
+        is_kernel(choice)
+    }
+
     fn needs(&self, choice: &Choice) -> Needs {
+        if is_kernel(choice) {
+            return Needs::default();
+        }
         node::needs(&any(), &[file_system::maker(&choice.settings)])
     }
 
-    fn server_needs(&self, _: &Choice) -> Needs {
+    fn server_needs(&self, choice: &Choice) -> Needs {
+        if is_kernel(choice) {
+            return DISK.server_needs(choice);
+        }
         node::server_needs(&any())
     }
 
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        if is_kernel(order.choice) {
+            return DISK.plan(order);
+        }
         node::check(order)?;
         file_system::check(order)?;
         let (settings, dir) = (order.settings(), order.dir());
@@ -96,6 +150,18 @@ impl Stack for Iscsi {
             ..Made::default()
         };
         Ok((plan, made))
+    }
+
+    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+        is_kernel(choice).then(|| DISK.client_needs())
+    }
+
+    fn has_one_client(&self, choice: &Choice) -> bool {
+        is_kernel(choice)
+    }
+
+    fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+        Ok(DISK.client(order, place))
     }
 
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {

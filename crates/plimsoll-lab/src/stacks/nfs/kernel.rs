@@ -5,10 +5,10 @@
 //! A port mapper and the mount service are processes; what answers is the kernel. A script does what
 //! takes several words to it; it lies in the stack's directory.
 
-use plimsoll_core::plan::{Action, Cmd, Plan, Ready, Server};
+use plimsoll_core::plan::{Action, Cmd, Plan, Ready};
 
-use super::{Layout, MOUNT_PORT, node};
-use crate::stacks::Needs;
+use super::MOUNT_PORT;
+use crate::stacks::{Needs, Order};
 
 /// What speaks with the kernel.
 const SCRIPT: &str = include_str!("kernel.sh");
@@ -19,7 +19,7 @@ const MAPPER_PORT: u16 = 111;
 /// Where the script lies, in the stack's directory.
 const NAME: &str = "kernel.sh";
 
-pub(super) fn needs() -> Needs {
+pub(in crate::stacks) fn needs() -> Needs {
     Needs {
         programs: vec!["rpcbind", "rpc.mountd", "rpc.nfsd", "exportfs", "modprobe"],
         root: true,
@@ -27,79 +27,86 @@ pub(super) fn needs() -> Needs {
     }
 }
 
-impl Layout<'_> {
-    /// Adds what serves by the kernel.
-    pub(super) fn add_kernel_server(&self, plan: &mut Plan) -> Server {
-        let on = &*self.server.name;
-        node::add_dir_on(plan, self.server, &self.dir);
-        let exported = self.exported();
-        plan.step_on(
-            on,
-            "make the directory that is served",
-            Action::MakeDir(exported.clone()),
-            Some(Action::RemoveDir(exported)),
-        );
+/// A directory that a kernel serves, and how.
+#[derive(Debug)]
+pub(in crate::stacks) struct Kernel<'a> {
+    /// The node.
+    pub(in crate::stacks) on: &'a str,
+    /// The stack's directory there.
+    pub(in crate::stacks) dir: &'a str,
+    /// The directory that is served.
+    pub(in crate::stacks) exported: &'a str,
+    /// Version of the protocol: 3 or 4.
+    pub(in crate::stacks) version: &'a str,
+    /// Whether it answers before data are durable.
+    pub(in crate::stacks) is_async: bool,
+    /// Most bytes that one call moves.
+    pub(in crate::stacks) transfer_bytes: u64,
+}
+
+impl Kernel<'_> {
+    /// Adds what looks whether the kernel can serve, which comes before everything else.
+    pub(in crate::stacks) fn add_check(&self, plan: &mut Plan) {
         let script = Action::WriteFile {
-            path: self.path(NAME),
+            path: self.script(),
             text: SCRIPT.into(),
             secret: None,
         };
         // It goes with the directory.
-        plan.step_on(on, "write what speaks with the kernel", script, None);
-        let check = self.tell_kernel(&["check"]);
-        plan.step_on(on, "see that nothing is served yet", check.clone(), None);
+        plan.step_on(self.on, "write what speaks with the kernel", script, None);
+        let check = self.tell(&["check"]);
+        plan.step_on(self.on, "see that nothing is served yet", check, None);
+    }
+
+    /// Adds what serves; gives what lets it serve again after its machine was off.
+    pub(in crate::stacks) fn add(
+        &self,
+        plan: &mut Plan,
+        order: &Order<'_>,
+    ) -> Vec<(String, Action)> {
         // The mount service looks for the kernel's questions when it starts, and never again.
-        let mut restore = vec![(on.to_owned(), check)];
-        let mapper = self.daemon("rpcbind", Cmd::new("rpcbind", ["-f"]), MAPPER_PORT);
+        let mut restore = vec![(self.on.to_owned(), self.tell(&["check"]))];
+        let mapper = self.daemon(order, "rpcbind", Cmd::new("rpcbind", ["-f"]), MAPPER_PORT);
         let port = MOUNT_PORT.to_string();
         let mountd = Cmd::new("rpc.mountd", ["-F", "--no-udp", "--port", &port]);
-        let mountd = self.daemon("mountd", mountd, MOUNT_PORT);
+        let mountd = self.daemon(order, "mountd", mountd, MOUNT_PORT);
+        let commit = if self.is_async { "async" } else { "sync" };
+        let transfer = self.transfer_bytes.to_string();
+        let up = self.tell(&["up", self.exported, self.version, commit, &transfer]);
+        let down = self.tell(&["down", self.exported]);
         for (why, (start, stop)) in [
             ("start the port mapper", mapper),
             ("start the mount service", mountd),
+            ("let the kernel serve", (up, down)),
         ] {
-            plan.step_on(on, why, start.clone(), Some(stop));
-            restore.push((on.to_owned(), start));
+            plan.step_on(self.on, why, start.clone(), Some(stop));
+            restore.push((self.on.to_owned(), start));
         }
-        let up = self.up();
-        let down = self.tell_kernel(&["down", &self.exported()]);
-        plan.step_on(on, "let the kernel serve", up.clone(), Some(down));
-        restore.push((on.to_owned(), up));
-        Server {
-            name: on.into(),
-            node: on.into(),
-            // What serves is no process.
-            marks: Vec::new(),
-            serves: None,
-            restore,
-        }
+        restore
     }
 
-    fn up(&self) -> Action {
-        let settings = self.order.settings();
-        let commit = if settings.flag("async") {
-            "async"
-        } else {
-            "sync"
-        };
-        let transfer = settings.bytes("transfer").to_string();
-        let version = settings.text("version");
-        self.tell_kernel(&["up", &self.exported(), version, commit, &transfer])
+    /// Where clients reach it.
+    pub(in crate::stacks) fn address(&self, server: &str) -> String {
+        format!("nfs://{server}{}?mountport={MOUNT_PORT}", self.exported)
     }
 
-    fn tell_kernel(&self, words: &[&str]) -> Action {
-        let script = self.path(NAME);
+    fn script(&self) -> String {
+        format!("{}/{NAME}", self.dir)
+    }
+
+    fn tell(&self, words: &[&str]) -> Action {
+        let script = self.script();
         let words = [script.as_str()].into_iter().chain(words.iter().copied());
         Action::Run(Cmd::new("sh", words))
     }
 
     /// What starts a daemon, and what ends it.
-    fn daemon(&self, name: &str, cmd: Cmd, port: u16) -> (Action, Action) {
-        let mark = self.order.mark(name);
+    fn daemon(&self, order: &Order<'_>, name: &str, cmd: Cmd, port: u16) -> (Action, Action) {
+        let mark = order.mark(name);
         let start = Action::Start {
             cmd,
             mark: mark.clone(),
-            log: self.path(&format!("{name}.out")),
+            log: format!("{}/{name}.out", self.dir),
             ready: Ready::Port(port),
         };
         (start, Action::Stop { mark })

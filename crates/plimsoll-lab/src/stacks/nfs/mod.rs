@@ -5,10 +5,12 @@
 //! Where the kernel has an NFS client it mounts the export. Elsewhere the export is measured by its
 //! address: plimsoll speaks NFS itself. Manual: `nfs.md`.
 
-mod kernel;
+pub(super) mod kernel;
 
 use plimsoll_core::plan::{Action, Cmd, HERE, Made, Node, Plan, Proof, Ready, Server};
 use plimsoll_core::settings::{Setting, Unit};
+
+use kernel::Kernel;
 
 use super::sandbox::Sandbox;
 use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
@@ -284,6 +286,36 @@ impl Layout<'_> {
             self.exported()
         } else {
             EXPORT.into()
+        }
+    }
+
+    /// Adds the server of the machine's kernel.
+    fn add_kernel_server(&self, plan: &mut Plan) -> Server {
+        let (on, exported) = (&*self.server.name, self.exported());
+        node::add_dir_on(plan, self.server, &self.dir);
+        plan.step_on(
+            on,
+            "make the directory that is served",
+            Action::MakeDir(exported.clone()),
+            Some(Action::RemoveDir(exported.clone())),
+        );
+        let settings = self.order.settings();
+        let kernel = Kernel {
+            on,
+            dir: &self.dir,
+            exported: &exported,
+            version: settings.text("version"),
+            is_async: settings.flag("async"),
+            transfer_bytes: settings.bytes("transfer"),
+        };
+        kernel.add_check(plan);
+        Server {
+            name: on.into(),
+            node: on.into(),
+            // What serves is no process.
+            marks: Vec::new(),
+            serves: None,
+            restore: kernel.add(plan, self.order),
         }
     }
 

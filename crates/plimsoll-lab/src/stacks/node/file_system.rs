@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! File systems on the loop devices of nodes: made, mounted, seen mounted.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
+use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan};
 use plimsoll_core::settings::{Setting, Settings, Unit};
 
 use crate::stacks::{Order, Unmet};
@@ -52,6 +52,16 @@ pub(in crate::stacks) fn add_mount_on(
     device: &Arg,
     at: &str,
 ) {
+    plan.step(
+        "make the file system",
+        Action::Run(make(settings, device)),
+        None,
+    );
+    add_mount_at(plan, HERE, (device.clone(), settings.text("fs")), at);
+}
+
+/// What makes the chosen one on a device of ours.
+pub(in crate::stacks) fn make(settings: &Settings, device: &Arg) -> Cmd {
     // Without discarding: the image is reserved, and giving it back would change what is measured.
     let options: &[&str] = match settings.text("fs") {
         "xfs" => &["-q", "-K"],
@@ -60,18 +70,23 @@ pub(in crate::stacks) fn add_mount_on(
     };
     let options = options.iter().map(|word| Arg::from(*word));
     let args = options.chain([device.clone()]);
-    let make = Cmd::new(maker(settings), args).within_s(MAKE_LIMIT_S);
-    plan.step("make the file system", Action::Run(make), None);
-    add_point(plan, at);
-    add_mounting_on(plan, device.clone(), settings.text("fs"), at);
+    Cmd::new(maker(settings), args).within_s(MAKE_LIMIT_S)
 }
 
-fn add_point(plan: &mut Plan, at: &str) {
-    plan.step(
+/// Adds the steps that mount a file system that was made before at a new directory of a node.
+pub(in crate::stacks) fn add_mount_at(
+    plan: &mut Plan,
+    on: &str,
+    (device, file_system): (Arg, &str),
+    at: &str,
+) {
+    plan.step_on(
+        on,
         "make the mount point",
         Action::MakeDir(at.into()),
         Some(Action::RemoveDir(at.into())),
     );
+    add_mounting_on(plan, on, (device, file_system), at);
 }
 
 /// Adds the steps from loop devices to a mounted file system: the commands of `make` make it,
@@ -86,18 +101,20 @@ pub(in crate::stacks) fn add_mount(
     for (why, cmd) in make {
         plan.step(why, Action::Run(cmd), None);
     }
-    add_point(plan, at);
-    add_mounting(plan, source, file_system, at);
+    let source = Arg::LoopOf(source.into());
+    add_mount_at(plan, HERE, (source, file_system), at);
 }
 
 /// Adds the steps that mount a file system that was made before.
 pub(in crate::stacks) fn add_mounting(plan: &mut Plan, source: &str, file_system: &str, at: &str) {
-    add_mounting_on(plan, Arg::LoopOf(source.into()), file_system, at);
+    let source = Arg::LoopOf(source.into());
+    add_mounting_on(plan, HERE, (source, file_system), at);
 }
 
-fn add_mounting_on(plan: &mut Plan, device: Arg, file_system: &str, at: &str) {
+fn add_mounting_on(plan: &mut Plan, on: &str, (device, file_system): (Arg, &str), at: &str) {
     let args = [Arg::from("-t"), file_system.into(), device, at.into()];
-    plan.step(
+    plan.step_on(
+        on,
         "mount the file system",
         Action::Run(Cmd::new("mount", args).within_s(MAKE_LIMIT_S)),
         Some(Action::Unmount(at.into())),
@@ -106,5 +123,5 @@ fn add_mounting_on(plan: &mut Plan, device: Arg, file_system: &str, at: &str) {
         path: at.into(),
         file_system: file_system.into(),
     };
-    plan.step("see the file system mounted", is_mounted, None);
+    plan.step_on(on, "see the file system mounted", is_mounted, None);
 }

@@ -16,7 +16,8 @@ use plimsoll_lab::stacks::{self, Choice};
 impl Target {
     /// Whether nothing of it is on this machine.
     pub(crate) fn is_only_on_nodes(&self) -> bool {
-        !self.places.is_empty() && self.is_real() && self.made.is_none()
+        let made = self.made.as_ref().map_or("", |(made, _)| made.place());
+        !self.places.is_empty() && self.is_real() && made.is_empty()
     }
 
     /// Where each node works, in their order.
@@ -56,7 +57,7 @@ impl Arms {
         for target in &self.targets {
             match &target.spec {
                 TargetSpec::Stack(choice) => {
-                    stacks::client::check(choice).map_err(Failure::usage)?;
+                    stacks::client::check(choice, nodes.len()).map_err(Failure::usage)?;
                 }
                 TargetSpec::Device(_) | TargetSpec::File(_) | TargetSpec::Attach(_) => {
                     return Err(Failure::usage(format!(

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A disk with a file system that the kernel of one machine serves, and that of the machine the load
+//! comes from attaches and mounts.
+//!
+//! The disk is a loop device, with direct I/O, of a file: nothing that a user has is formatted. What is
+//! told to the kernels is in a script of each transport, which both machines get. One machine at a time
+//! can have the disk mounted, and it is not this one: here user programs would be in between.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Made, Node, Plan, Server};
+
+use super::node::{self, file_system};
+use super::{ClientPlace, Needs, Order, Unmet};
+
+/// A transport between kernels.
+#[derive(Debug)]
+pub(super) struct KernelDisk {
+    /// What a reader is told.
+    pub(super) about: &'static str,
+    /// Its script: `up`, `down`, `attach`, `detach`.
+    pub(super) script: &'static str,
+    /// Programs that a machine needs that attaches it.
+    pub(super) client_programs: &'static [&'static str],
+}
+
+/// Where the script lies, in a directory of ours.
+const SCRIPT: &str = "transport.sh";
+
+/// The name of the link to the disk where it is attached.
+const LINK: &str = "disk";
+
+impl KernelDisk {
+    pub(super) fn server_needs(&self, order: &super::Choice) -> Needs {
+        let make = file_system::maker(&order.settings);
+        Needs {
+            programs: vec!["fallocate", "losetup", "modprobe", make],
+            root: true,
+            ..Needs::default()
+        }
+    }
+
+    pub(super) fn client_needs(&self) -> Needs {
+        let own = ["modprobe", "mount"].iter();
+        Needs {
+            programs: own.chain(self.client_programs).copied().collect(),
+            root: true,
+            ..Needs::default()
+        }
+    }
+
+    /// Adds what serves the disk.
+    pub(super) fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        let server = &order.site.servers[0];
+        let (on, dir) = (&*server.name, order.dir_on(&server.dir));
+        node::check_path(&dir)?;
+        node::check_size(order, 1)?;
+        file_system::check(order)?;
+        let mut plan = Plan::default();
+        node::add_dir_on(&mut plan, server, &dir);
+        let file = format!("{dir}/disk.img");
+        let size = order.size_bytes.to_string();
+        let reserve = Cmd::new("fallocate", ["--length", &size, &file]);
+        let remove = Some(Action::RemoveFile(file.clone()));
+        plan.step_on(on, "reserve the image file", Action::Run(reserve), remove);
+        let attach = Action::AttachLoop(file.clone());
+        let detach = Some(Action::DetachLoop(file.clone()));
+        plan.step_on(on, "attach a loop device", attach.clone(), detach);
+        let device = Arg::LoopOf(file);
+        let make = file_system::make(order.settings(), &device);
+        plan.step_on(on, "make the file system", Action::Run(make), None);
+        self.add_script(&mut plan, on, &dir);
+        let up = Self::tell(&dir, &["up", &name(order), &server.address], Some(device));
+        let down = Self::tell(&dir, &["down", &name(order), &server.address], None);
+        plan.step_on(on, "let the kernel serve it", up.clone(), Some(down));
+        let made = Made {
+            description: format!("{} on {}", order.settings().text("fs"), self.about),
+            servers: vec![Server {
+                name: on.into(),
+                node: on.into(),
+                // What serves is no process.
+                marks: Vec::new(),
+                serves: None,
+                restore: vec![(on.into(), attach), (on.into(), up)],
+            }],
+            ..Made::default()
+        };
+        Ok((plan, made))
+    }
+
+    /// Adds what attaches and mounts it.
+    pub(super) fn client(&self, order: &Order<'_>, place: ClientPlace<'_>) -> (Plan, Made) {
+        let (on, dir) = (&*place.node.name, place.dir);
+        let server: &Node = &order.site.servers[0];
+        let mut plan = Plan::default();
+        self.add_script(&mut plan, on, dir);
+        let (name, link) = (name(order), format!("{dir}/{LINK}"));
+        let seconds = node::fail_after_s(order.settings())
+            .unwrap_or(1)
+            .to_string();
+        let words = ["attach", &name, &server.address, &seconds, &link];
+        let attach = Self::tell(dir, &words, None);
+        let detach = Self::tell(dir, &["detach", &name, &server.address, &link], None);
+        plan.step_on(on, "attach the disk", attach, Some(detach));
+        let at = format!("{dir}/mnt");
+        let fs = order.settings().text("fs");
+        file_system::add_mount_at(&mut plan, on, (Arg::Text(link), fs), &at);
+        let made = Made {
+            mount_dir: at,
+            file_system: fs.into(),
+            ..Made::default()
+        };
+        (plan, made)
+    }
+
+    fn add_script(&self, plan: &mut Plan, on: &str, dir: &str) {
+        let write = Action::WriteFile {
+            path: format!("{dir}/{SCRIPT}"),
+            text: self.script.into(),
+            secret: None,
+        };
+        // It goes with the directory.
+        plan.step_on(on, "write what speaks with the kernel", write, None);
+    }
+
+    fn tell(dir: &str, words: &[&str], device: Option<Arg>) -> Action {
+        let script = Arg::Text(format!("{dir}/{SCRIPT}"));
+        let words = words.iter().map(|word| Arg::from(*word));
+        Action::Run(Cmd::new(
+            "sh",
+            [script].into_iter().chain(words).chain(device),
+        ))
+    }
+}
+
+/// What the disk is called on the network: its client, whose steps stand in another journal, knows it
+/// too.
+fn name(order: &Order<'_>) -> String {
+    order.choice.parts.file_name()
+}
