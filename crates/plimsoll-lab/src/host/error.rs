@@ -133,6 +133,7 @@ fn package_of(program: &str) -> &'static str {
         "modprobe" => "kmod",
         "iscsiadm" | "iscsid" => "open-iscsi",
         "nvme" => "nvme-cli",
+        "drbdadm" => "drbd-utils",
         "nsenter" | "unshare" => "util-linux",
         "mkfs.btrfs" | "btrfs" => "btrfs-progs",
         "mdadm" => "mdadm",

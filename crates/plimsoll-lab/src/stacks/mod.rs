@@ -10,6 +10,7 @@ pub mod ceph;
 pub mod change;
 pub mod client;
 pub mod crypt;
+pub mod drbd;
 pub mod gluster;
 mod inventory;
 pub mod iscsi;
@@ -58,6 +59,7 @@ pub const ALL: &[&dyn Stack] = &[
     &raid::RAID5,
     &raid::RAID10,
     &gluster::Gluster,
+    &drbd::Drbd,
     &ceph::Ceph,
     &lustre::Lustre,
     &san::San,

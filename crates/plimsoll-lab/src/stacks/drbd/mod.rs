@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A disk that DRBD mirrors over two machines, with a file system that the first of them serves by NFS.
+//!
+//! What a half does is in `drbd.sh`. Who takes over when the first machine is lost is not the matter of
+//! this recipe: nobody does. Manual: `drbd.md`.
+
+use plimsoll_core::plan::{Action, Arg, Cmd, Made, Node, Plan, Proof, Server};
+
+use super::nfs::kernel::{self, Kernel};
+use super::node;
+use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet};
+
+/// The stack `drbd`.
+#[derive(Debug)]
+pub struct Drbd;
+
+const SCRIPT: &str = include_str!("drbd.sh");
+
+/// The disk where it is used; `drbd.sh` says so too.
+const DEVICE: &str = "/dev/drbd30";
+
+/// How long the halves may take to find each other, and to become the same again: a lab's disk has some
+/// gigabytes at most, and an emulated machine moves some megabytes a second.
+const MEET_LIMIT_S: u32 = 120;
+const RESYNC_LIMIT_S: u32 = 3600;
+
+/// Most bytes that one call of NFS moves.
+const TRANSFER_BYTES: u64 = 1 << 20;
+
+impl Stack for Drbd {
+    fn name(&self) -> &'static str {
+        "drbd"
+    }
+
+    fn about(&self) -> &'static str {
+        "ext4 on a disk that DRBD mirrors over two machines (protocol C), served by the kernel's NFS"
+    }
+
+    fn shape(&self, _: &Choice) -> Result<Shape, Unmet> {
+        Ok(Shape {
+            servers: 2,
+            ports: 0,
+            place: Place::Here,
+        })
+    }
+
+    fn needs_machines(&self, _: &Choice) -> bool {
+        true
+    }
+
+    fn needs(&self, _: &Choice) -> Needs {
+        Needs::default()
+    }
+
+    fn server_needs(&self, _: &Choice) -> Needs {
+        kernel::needs().and(Needs {
+            programs: vec!["drbdadm", "fallocate", "losetup", "mkfs.ext4", "mount"],
+            root: true,
+            ..Needs::default()
+        })
+    }
+
+    fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        let halves = Half::both(order);
+        let [first, second] = &halves;
+        node::check_size(order, 1)?;
+        let mut plan = Plan::default();
+        for half in &halves {
+            node::check_path(&half.dir)?;
+            node::add_dir_on(&mut plan, half.node, &half.dir);
+        }
+        let exported = format!("{}/export", first.dir);
+        let kernel = first.kernel(&exported);
+        kernel.add_check(&mut plan);
+        for half in &halves {
+            half.add_to(&mut plan, order.size_bytes);
+        }
+        let on = &*first.node.name;
+        for half in &halves {
+            plan.step_on(&half.node.name, "see the halves meet", half.met(), None);
+        }
+        plan.step_on(
+            on,
+            "take the empty halves for equal",
+            first.tell(&["new"]),
+            None,
+        );
+        plan.step_on(on, "see that they are", first.whole(), None);
+        plan.step_on(on, "use the disk here", first.tell(&["primary"]), None);
+        plan.step_on(on, "make the file system", first.tell(&["format"]), None);
+        let mount = first.add_mount(&mut plan, &exported);
+        let serve = kernel.add(&mut plan, order);
+        let back = [
+            first.back(),
+            vec![first.on(first.tell(&["primary"])), mount],
+            serve,
+        ]
+        .concat();
+        let rejoin = [second.back(), vec![second.on(second.whole())]].concat();
+        let made = Made {
+            address: Some(kernel.address(&first.node.address)),
+            description: format!("{}; plimsoll is the client", self.about()),
+            servers: vec![first.server(back), second.server(Vec::new())],
+            proofs: vec![Proof::Survives {
+                node: second.node.name.clone(),
+                lose: second.lose(),
+                restore: rejoin,
+            }],
+            ..Made::default()
+        };
+        Ok((plan, made))
+    }
+
+    fn client_needs(&self, _: &Choice) -> Option<Needs> {
+        Some(Needs::default())
+    }
+
+    fn client(&self, order: &Order<'_>, _: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+        let [first, _] = Half::both(order);
+        let exported = format!("{}/export", first.dir);
+        let made = Made {
+            address: Some(first.kernel(&exported).address(&first.node.address)),
+            ..Made::default()
+        };
+        Ok((Plan::default(), made))
+    }
+
+    fn rungs(&self, _: &Choice) -> Vec<Rung> {
+        let rung = |adds: &str, stack: &str| Rung {
+            adds: adds.into(),
+            stack: stack.into(),
+        };
+        vec![
+            rung("disk", "local"),
+            rung("export", "nfs(server=knfsd)"),
+            rung("redundancy", "drbd"),
+        ]
+    }
+}
+
+/// One half of the mirror.
+struct Half<'a> {
+    node: &'a Node,
+    dir: String,
+    /// Of both, the same on both sides.
+    addresses: [&'a str; 2],
+}
+
+impl<'a> Half<'a> {
+    fn both(order: &'a Order<'_>) -> [Half<'a>; 2] {
+        let servers = &order.site.servers;
+        let half = |node: &'a Node| Half {
+            node,
+            dir: order.dir_on(&node.dir),
+            addresses: [&servers[0].address, &servers[1].address],
+        };
+        [half(&servers[0]), half(&servers[1])]
+    }
+
+    fn kernel<'k>(&'k self, exported: &'k str) -> Kernel<'k> {
+        Kernel {
+            on: &self.node.name,
+            dir: &self.dir,
+            exported,
+            version: "3",
+            is_async: false,
+            transfer_bytes: TRANSFER_BYTES,
+        }
+    }
+
+    fn image(&self) -> String {
+        format!("{}/disk.img", self.dir)
+    }
+
+    fn on(&self, action: Action) -> (String, Action) {
+        (self.node.name.clone(), action)
+    }
+
+    fn cmd(&self, words: &[&str], more: Option<Arg>) -> Cmd {
+        let (verb, rest) = words.split_first().unwrap_or((&"", &[]));
+        let script = format!("{}/drbd.sh", self.dir);
+        let begin = [script.as_str(), verb, &self.dir].map(Arg::from);
+        let rest = rest.iter().map(|word| Arg::from(*word));
+        Cmd::new("sh", begin.into_iter().chain(rest).chain(more))
+    }
+
+    fn tell(&self, words: &[&str]) -> Action {
+        Action::Run(self.cmd(words, None))
+    }
+
+    fn met(&self) -> Action {
+        Action::Await(self.cmd(&["met"], None).within_s(MEET_LIMIT_S))
+    }
+
+    /// Waits until both halves are the same, which takes as long as what one missed.
+    fn whole(&self) -> Action {
+        Action::Await(self.cmd(&["whole"], None).within_s(RESYNC_LIMIT_S))
+    }
+
+    /// What makes it take part, with the disk that it has.
+    fn take_part(&self) -> [Action; 2] {
+        let device = Some(Arg::LoopOf(self.image()));
+        let up = self.cmd(&["up", self.addresses[0], self.addresses[1]], device);
+        [Action::AttachLoop(self.image()), Action::Run(up)]
+    }
+
+    fn add_to(&self, plan: &mut Plan, size_bytes: u64) {
+        let on = &*self.node.name;
+        let size = size_bytes.to_string();
+        let reserve = Cmd::new("fallocate", ["--length", &size, &self.image()]);
+        let remove = Some(Action::RemoveFile(self.image()));
+        plan.step_on(on, "reserve the image file", Action::Run(reserve), remove);
+        let script = Action::WriteFile {
+            path: format!("{}/drbd.sh", self.dir),
+            text: SCRIPT.into(),
+            secret: None,
+        };
+        // It goes with the directory.
+        plan.step_on(on, "write what speaks with DRBD", script, None);
+        let [attach, up] = self.take_part();
+        let detach = Some(Action::DetachLoop(self.image()));
+        plan.step_on(on, "attach a loop device", attach, detach);
+        let down = Some(self.tell(&["down"]));
+        plan.step_on(on, "take part in the mirror", up, down);
+    }
+
+    /// What is done after its machine was off, until the halves have met.
+    fn back(&self) -> Vec<(String, Action)> {
+        let [attach, up] = self.take_part();
+        [attach, up, self.met()]
+            .map(|action| self.on(action))
+            .into()
+    }
+
+    fn lose(&self) -> Vec<(String, Action)> {
+        let detach = Action::DetachLoop(self.image());
+        vec![self.on(self.tell(&["down"])), self.on(detach)]
+    }
+
+    /// Adds the mount; gives what mounts it.
+    fn add_mount(&self, plan: &mut Plan, at: &str) -> (String, Action) {
+        let on = &*self.node.name;
+        let point = Action::MakeDir(at.into());
+        let remove = Some(Action::RemoveDir(at.into()));
+        plan.step_on(on, "make the mount point", point, remove);
+        let mount = Action::Run(Cmd::new("mount", ["-t", "ext4", DEVICE, at]));
+        let unmount = Some(Action::Unmount(at.into()));
+        plan.step_on(on, "mount the file system", mount.clone(), unmount);
+        let look = Action::MountIs {
+            path: at.into(),
+            file_system: "ext4".into(),
+        };
+        plan.step_on(on, "see the file system mounted", look, None);
+        self.on(mount)
+    }
+
+    fn server(&self, restore: Vec<(String, Action)>) -> Server {
+        Server {
+            name: self.node.name.clone(),
+            node: self.node.name.clone(),
+            // What serves is no process.
+            marks: Vec::new(),
+            serves: None,
+            restore,
+        }
+    }
+}
+
+#[cfg(test)]
+mod plan_tests;
