@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Virtual machines from nothing to nothing: makes the image (a folder of images in IMAGES is used
 # instead), boots three nodes and a client, raises stacks on them, loads them (nfs from the client, iscsi
-# from here: one machine alone can have its disk), cuts the power of a node and switches it on again,
-# takes all down, and looks for what is left.
+# from here: one machine alone can have its disk), cuts the power of a node and switches it on again; then
+# a SAN of RAID 5 whose active node loses its power under load and gets its leg rebuilt; takes all down,
+# and looks for what is left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}
@@ -32,7 +33,7 @@ links() { ip -brief link | awk '{ print $1 }' | sort; }
 
 links >"$place/before"
 step vm image
-step vm up --nodes 3 --clients 1 --disk 2G -o "$place/lab.toml"
+step vm up --nodes 3 --clients 1 --memory 640M --disk 2G -o "$place/lab.toml"
 load() {
   step stack up "$1" --on "$place/lab.toml" --size 512M
   step run randwrite,size=16M "$@" --for 5s -o "$place/run-$1"
@@ -47,6 +48,14 @@ step vm on n1
 step vm shell n1 'grep synced /data/kept'
 step vm shell c1 '/lab/power off n2'
 "$PLIMSOLL" vm status | grep -q '^n2 .* off$' || { echo "test-vm: n2 is not off" >&2; exit 1; }
+step vm on n2
+san='san(raid=5)'
+step stack up "$san" --on "$place/lab.toml" --size 256M
+# Ends with 12 when a write that was acknowledged is missing.
+step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --patience 300s \
+  -o "$place/failover.html"
+step stack scrub "$san"
+step stack down "$san"
 step vm down
 links >"$place/after"
 if ! diff "$place/before" "$place/after"; then echo "test-vm: interfaces are left" >&2; exit 1; fi

@@ -30,13 +30,37 @@ pub struct Strike {
     /// What used the storage beside the sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Company>,
+    /// What the servers' cluster did about it, from the fault on, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<ClusterEvent>,
     /// What the sessions felt.
     pub outage: Outage,
     /// What everything that was written was found to be afterwards.
     pub check: LedgerCheck,
 }
 
+/// Something that a cluster of servers did, as its own log says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterEvent {
+    /// Time since the fault. The clocks of machines differ, of virtual ones by milliseconds.
+    pub after: Nanos,
+    /// On which server.
+    pub server: String,
+    /// One word: `noticed`, `agreed`, `asked`, `fenced`, `promoting`, `serving`.
+    pub what: String,
+}
+
 impl Strike {
+    /// When something happened first.
+    #[must_use]
+    pub fn first(&self, what: &str) -> Option<Nanos> {
+        let mut events = self.events.iter();
+        events
+            .find(|event| event.what == what)
+            .map(|event| event.after)
+    }
+
     /// Whether everything that was acknowledged is there.
     #[must_use]
     pub fn kept_its_data(&self) -> bool {

@@ -185,7 +185,7 @@ mod tests {
             name: name.into(),
             node: "here".into(),
             marks: vec![format!("mark-{name}")],
-            serves: None,
+            asked: None,
             restore: Vec::new(),
         }
     }

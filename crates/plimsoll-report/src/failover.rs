@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What faults did to those who used a storage system, and what that says of the next one.
 
+mod parts;
+
 use plimsoll_core::failover::{Failover, Strike};
 use plimsoll_core::fault::Fault;
 use plimsoll_core::op::Kind;
@@ -39,6 +41,8 @@ pub fn failover(done: &Failover) -> Report {
     all.is_answer = true;
     all.items = vec![Item::Table(table(done))];
     all.items.extend(beside(done).map(Item::Table));
+    all.items
+        .extend(parts::parts(done, &kinds).map(Item::Table));
     all.items.push(Item::Chart(dots(done, &kinds)));
     Report {
         title: format!("Faults of {}", done.name),

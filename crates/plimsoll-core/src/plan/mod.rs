@@ -6,7 +6,9 @@ mod hurt;
 mod site;
 
 pub use hurt::Hurt;
-pub use site::{Ask, HERE, Made, Node, Part, Parts, Proof, Reach, Server, Site, file_name_of};
+pub use site::{
+    Ask, HERE, Made, Node, Part, Parts, Proof, Question, Reach, Server, Site, file_name_of,
+};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -196,13 +196,40 @@ pub struct Server {
     pub node: String,
     /// Marks of its processes; none where a kernel serves.
     pub marks: Vec<String>,
-    /// What ends with 0 on its node while it is the one that serves, where only one does.
+    /// What is asked about it on its node, where only one of the servers serves at a time; one of the words
+    /// of [`Question`] is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serves: Option<Cmd>,
+    pub asked: Option<Cmd>,
     /// What lets it serve again after its machine was off, in order; empty where that is not known, or
     /// where a proof says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restore: Vec<(String, Action)>,
+}
+
+/// What a server is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Whether it is the one that serves: the command ends with 0 then.
+    Serves,
+    /// How it is, one thing a line.
+    How,
+    /// What its cluster did, a line each: seconds since 1970 with a fraction, a blank, what.
+    Events,
+}
+
+impl Server {
+    /// The command that asks it, if it can be asked.
+    #[must_use]
+    pub fn question(&self, question: Question) -> Option<Cmd> {
+        let word = match question {
+            Question::Serves => "serves",
+            Question::How => "how",
+            Question::Events => "events",
+        };
+        let mut asked = self.asked.clone()?;
+        asked.args.push(word.into());
+        Some(asked)
+    }
 }
 
 /// Something that must be seen of a stack before it is trusted, besides that it keeps data.

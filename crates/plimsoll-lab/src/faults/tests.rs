@@ -23,7 +23,7 @@ fn server(number: u8) -> Server {
         name: format!("n{number}"),
         node: format!("n{number}"),
         marks: vec![format!("mark{number}")],
-        serves: None,
+        asked: None,
         restore: Vec::new(),
     }
 }

@@ -139,6 +139,7 @@ fn package_of(program: &str) -> &'static str {
         "mdadm" => "mdadm",
         "arping" => "iputils-arping",
         "corosync" => "corosync",
+        "perl" => "perl-base",
         "pacemakerd" => "pacemaker",
         "cibadmin" | "crm_attribute" | "crm_mon" | "crm_resource" => "pacemaker-cli-utils",
         "mkfs.ext4" => "e2fsprogs",

@@ -392,6 +392,10 @@ impl Host for FakeHost {
         self.flushes.get(look % self.flushes.len().max(1)).copied()
     }
 
+    fn answer(&self, _: &str, _: &Cmd) -> Result<String, HostError> {
+        Ok(String::new())
+    }
+
     fn find_text(&self, _: &[String], _: &[String]) -> Result<Option<String>, HostError> {
         Ok(None)
     }

@@ -564,6 +564,10 @@ impl Host for LocalHost {
         search::find(dirs, texts)
     }
 
+    fn answer(&self, id: &str, cmd: &Cmd) -> Result<String, HostError> {
+        self.ask(id, cmd, &command_mark(id))?
+    }
+
     fn find_program(&self, name: &str) -> Option<PathBuf> {
         self.search.find(name)
     }

@@ -43,7 +43,7 @@ pub use processes::{Owner, is_alive};
 pub use timed::{Job, Timed};
 pub use usage::Usage;
 
-use plimsoll_core::plan::{Action, Step};
+use plimsoll_core::plan::{Action, Cmd, Step};
 use plimsoll_core::target::TargetFacts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,12 @@ pub trait Host {
     /// # Errors
     /// When not everything could be looked at.
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
+
+    /// What a command says that looks at something and ends soon.
+    ///
+    /// # Errors
+    /// When it may not be run, or does not end with 0.
+    fn answer(&self, id: &str, cmd: &Cmd) -> Result<String, HostError>;
 
     /// Where a program is, if it is installed.
     fn find_program(&self, name: &str) -> Option<PathBuf>;

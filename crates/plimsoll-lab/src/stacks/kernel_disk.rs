@@ -78,7 +78,7 @@ impl KernelDisk {
                 node: on.into(),
                 // What serves is no process.
                 marks: Vec::new(),
-                serves: None,
+                asked: None,
                 restore: vec![(on.into(), attach), (on.into(), up)],
             }],
             ..Made::default()

@@ -4,7 +4,7 @@
 //! Invariant: everything that can be known to be missing is said before anything is changed.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Ask, Made, Node, Plan, Site};
+use plimsoll_core::plan::{Action, Ask, Made, Node, Plan, Question, Site};
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -114,6 +114,8 @@ pub struct Status {
     pub since: String,
     /// What is wrong with it; empty when it is healthy.
     pub problems: Vec<String>,
+    /// What its servers say of themselves, where they can be asked.
+    pub told: Vec<String>,
 }
 
 /// A stack as it is going to be made.
@@ -426,11 +428,29 @@ pub fn status(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Status>
             mount_dir: record.header.mount_dir.clone(),
             since: record.header.began_at.clone(),
             problems: problems(&record, hosts),
+            told: told(&record, hosts),
             made: record.made.clone(),
             nodes: record.header.nodes().to_vec(),
         });
     }
     Ok(all)
+}
+
+/// What its servers say of themselves; of one that does not answer, that.
+fn told(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+    let servers = record.made.iter().flat_map(|made| &made.servers);
+    let mut all = Vec::new();
+    for server in servers {
+        let Some(cmd) = server.question(Question::How) else {
+            continue;
+        };
+        let said = hosts
+            .on(&server.node)
+            .and_then(|host| host.answer(&record.header.id, &cmd));
+        let said = said.unwrap_or_else(|error| error.to_string());
+        all.extend(said.lines().map(|line| format!("{}: {line}", server.name)));
+    }
+    all
 }
 
 /// What is wrong with a stack: parts not made, daemons gone, mounts gone.

@@ -410,7 +410,7 @@ pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
         name: node.name(),
         node: node.server.name.clone(),
         marks: vec![node.server_mark()],
-        serves: None,
+        asked: None,
         restore: Vec::new(),
     };
     nodes.iter().map(server).collect()

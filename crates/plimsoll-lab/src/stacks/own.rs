@@ -174,7 +174,7 @@ fn add(
             name: cmd.program.rsplit('/').next().unwrap_or_default().into(),
             node: on.clone(),
             marks: vec![mark.clone()],
-            serves: None,
+            asked: None,
             restore: Vec::new(),
         });
         let start = Action::Start {

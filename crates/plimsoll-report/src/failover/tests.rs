@@ -2,6 +2,7 @@
 //! What is said of faults, good ones and bad ones.
 
 use plimsoll_core::data_check::Fault as Damage;
+use plimsoll_core::failover::ClusterEvent;
 use plimsoll_core::ledger::LedgerCheck;
 use plimsoll_core::outage::{Outage, Probe, Session, Window};
 
@@ -58,6 +59,7 @@ fn strike(stalled_ms: u64, lost: u64) -> Strike {
         healed_under_load: true,
         crashed: 0,
         beside: Vec::new(),
+        events: Vec::new(),
         outage: outage(stalled_ms),
         check,
     }
@@ -182,4 +184,23 @@ fn systems_stand_side_by_side_with_what_has_no_result() {
     assert!(text.contains("raid1 after kill"), "{text}");
     assert!(text.contains("data lost"), "{text}");
     assert!(!all.kept_its_data());
+}
+
+#[test]
+fn an_outage_is_told_in_parts_where_a_cluster_says_them() {
+    let event = |after_s: u64, what: &str| ClusterEvent {
+        after: Nanos(after_s * Nanos::SECOND.0),
+        server: "n1".into(),
+        what: what.into(),
+    };
+    let text = |report: &Report| crate::terminal(report, 200, false, false);
+    let mut strikes = vec![strike(9_000, 0), strike(11_000, 0)];
+    assert!(!text(&told(strikes.clone())).contains("Parts of an outage"));
+    strikes[0].events = vec![event(3, "noticed"), event(7, "fenced"), event(8, "fenced")];
+    strikes[1].events = vec![event(5, "noticed")];
+    let said = text(&told(strikes));
+    let after = said.split("Parts of an outage").nth(1).unwrap_or_default();
+    for part in ["4.00 s (5.00 s)", "7.00 s (7.00 s)"] {
+        assert!(after.contains(part), "{part} in {said}");
+    }
 }

@@ -379,7 +379,7 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
             .iter()
             .map(|s| {
                 serde_json::json!({ "name": s.name, "standing": s.standing, "since": s.since,
-                    "mount_dir": s.mount_dir, "problems": s.problems })
+                    "mount_dir": s.mount_dir, "problems": s.problems, "told": s.told })
             })
             .collect();
         super::print_json(&serde_json::json!({ "stacks": list }));
@@ -400,6 +400,9 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
             "{:<8} {place}  since {}  {health}",
             status.name, status.since
         ));
+        for line in &status.told {
+            super::print(&format!("         {line}"));
+        }
     }
     let sick = all.iter().any(|status| !status.problems.is_empty());
     if sick {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node as a host: every question and action goes to the agent there.
 
-use plimsoll_core::plan::{Action, Node, Reach, Step};
+use plimsoll_core::plan::{Action, Cmd, Node, Reach, Step};
 use plimsoll_core::target::TargetFacts;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -282,6 +282,17 @@ impl Host for AgentHost {
         match self.ask(&request, QUESTION_LIMIT) {
             Ok(Answer::Count(count)) => count,
             _ => None,
+        }
+    }
+
+    fn answer(&self, id: &str, cmd: &Cmd) -> Result<String, HostError> {
+        let request = Request::Look {
+            id: id.into(),
+            cmd: cmd.clone(),
+        };
+        match self.ask(&request, ACTION_LIMIT)? {
+            Answer::Said(text) => Ok(text),
+            other => Err(self.unfitting(&other)),
         }
     }
 

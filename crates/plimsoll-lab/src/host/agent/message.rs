@@ -5,7 +5,7 @@
 //! compatibility: a message that is not understood is a fault.
 
 use plimsoll_core::load::{Task, Told};
-use plimsoll_core::plan::{Action, Step};
+use plimsoll_core::plan::{Action, Cmd, Step};
 use plimsoll_core::target::{MachineFacts, TargetFacts};
 use plimsoll_core::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -87,6 +87,13 @@ pub enum Request {
     Usage(String),
     /// How often did the disk below this directory flush?
     Flushes(String),
+    /// What does this command say?
+    Look {
+        /// Identifier of the journal it is asked for.
+        id: String,
+        /// The command.
+        cmd: Cmd,
+    },
     /// Where does one of these texts stand?
     FindText {
         /// Below these directories.
@@ -146,6 +153,8 @@ pub enum Answer {
     Count(Option<u64>),
     /// Where a text stands, if anywhere.
     Place(Option<String>),
+    /// What a command said.
+    Said(String),
     /// A command was carried out and did not end with 0.
     Ended {
         /// The command.

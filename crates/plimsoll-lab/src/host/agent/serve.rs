@@ -129,6 +129,10 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
         },
         Request::Usage(mark) => Answer::Usage(host.usage(&mark)),
         Request::Flushes(dir) => Answer::Count(host.flushes(Path::new(&dir))),
+        Request::Look { id, cmd } => match host.answer(&id, &cmd) {
+            Ok(text) => Answer::Said(text),
+            Err(error) => Answer::Failed(error.to_string()),
+        },
         Request::FindText { dirs, texts } => match host.find_text(&dirs, &texts) {
             Ok(place) => Answer::Place(place),
             Err(error) => Answer::Failed(error.to_string()),

@@ -302,7 +302,7 @@ impl<'a> Cluster<'a> {
                 name: osd.node.name.clone(),
                 node: osd.node.name.clone(),
                 marks,
-                serves: None,
+                asked: None,
                 restore: Vec::new(),
             }
         };

@@ -260,7 +260,7 @@ impl<'a> Half<'a> {
             node: self.node.name.clone(),
             // What serves is no process.
             marks: Vec::new(),
-            serves: None,
+            asked: None,
             restore,
         }
     }

@@ -72,7 +72,7 @@ impl<'a> Cluster<'a> {
             name: node.name.clone(),
             node: node.name.clone(),
             marks: vec![self.mark(node)],
-            serves: None,
+            asked: None,
             restore: Vec::new(),
         };
         self.nodes.iter().map(server).collect()

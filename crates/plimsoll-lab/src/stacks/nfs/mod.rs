@@ -314,7 +314,7 @@ impl Layout<'_> {
             node: on.into(),
             // What serves is no process.
             marks: Vec::new(),
-            serves: None,
+            asked: None,
             restore: kernel.add(plan, self.order),
         }
     }
@@ -326,7 +326,7 @@ impl Layout<'_> {
             name: self.server.name.clone(),
             node: self.server.name.clone(),
             marks: self.add_daemons(plan),
-            serves: None,
+            asked: None,
             restore: Vec::new(),
         }
     }

@@ -10,7 +10,8 @@ use super::super::{Order, Unmet};
 use super::config::{self, Parameters};
 
 /// The resource agent, and what stands beside it on a node.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
+    ("events", include_str!("node/events")),
     ("leg", include_str!("node/leg")),
     ("fence", include_str!("node/fence")),
     ("run", include_str!("node/run")),
@@ -132,7 +133,7 @@ impl<'a> Cluster<'a> {
             marks: ["ring", "cluster"]
                 .map(|daemon| self.mark(node, daemon))
                 .into(),
-            serves: Some(self.script(node, &["serves"])),
+            asked: Some(self.script(node, &[])),
             restore: Vec::new(),
         };
         self.with_disks().iter().map(server).collect()
@@ -183,6 +184,15 @@ impl<'a> Cluster<'a> {
             ("serial", self.order.id.to_uppercase()),
             ("uuid", config::array_uuid(self.order.id)),
             // Twice the time after which a cut is seen by everybody, and a little more.
+            (
+                "hold",
+                if self.order.settings().flag("hold") {
+                    "on"
+                } else {
+                    "off"
+                }
+                .into(),
+            ),
             ("sure_s", (self.token_ms.div_ceil(1000) * 5 + 3).to_string()),
         ]
     }

@@ -50,6 +50,13 @@ const SETTINGS: &[Setting] = &[
         help: "silence after which a node counts as lost, 1s to 60s; agreeing on that takes 1.2 times as \
                long again",
     },
+    Setting {
+        name: "hold",
+        unit: Unit::Flag,
+        default: "on",
+        help: "what is written waits for a lost leg until it is safe to go on without it; off: it does \
+               not, as hand-made arrays do, and acknowledged writes can be lost: a control of tests",
+    },
     file_system::FS,
     Setting {
         name: "fail_after",
@@ -115,6 +122,7 @@ impl Stack for San {
                 "crm_mon",
                 "crm_resource",
                 "setsid",
+                "perl",
             ],
             root: true,
             ..Needs::default()

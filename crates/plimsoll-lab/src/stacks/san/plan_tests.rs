@@ -217,6 +217,7 @@ fn the_agent_keeps_to_the_codes_of_its_standard() {
         "uuid",
         "md",
         "sure_s",
+        "hold",
     ] {
         assert!(
             described.contains(&format!("<parameter name=\"{name}\"")),

@@ -12,10 +12,11 @@ use super::arms::stopped;
 use super::{Arms, Asked, Settings, entries};
 use crate::failure::{Code, Failure, doing};
 use beside::{AtWork, Others};
-use plimsoll_core::failover::{Failover, Strike};
+use plimsoll_core::failover::{ClusterEvent, Failover, Strike};
 use plimsoll_core::fault::Fault;
-use plimsoll_core::plan::{Action, Made, Server, Site, Step};
+use plimsoll_core::plan::{Action, Made, Question, Server, Site, Step};
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
 use plimsoll_engine::Place;
 use plimsoll_lab::faults::{self, Blow};
 use plimsoll_lab::host::{Clock, Hosts as _, Nodes, SystemClock};
@@ -211,7 +212,7 @@ fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, F
     let servers = &ground.made.servers;
     let chosen: Vec<_> = match wanted.victim {
         None => servers.iter().collect(),
-        Some(ACTIVE) => servers.iter().filter(|s| s.serves.is_some()).collect(),
+        Some(ACTIVE) => servers.iter().filter(|s| s.asked.is_some()).collect(),
         Some(name) => servers.iter().filter(|s| s.name == name).collect(),
     };
     if chosen.is_empty() {
@@ -281,13 +282,44 @@ impl Ground {
         })
     }
 
+    /// What the servers' logs say that they did between two times of day.
+    fn events(&mut self, from: Nanos, to: Nanos) -> Vec<ClusterEvent> {
+        let mut events = Vec::new();
+        for server in &self.made.servers {
+            let Some(cmd) = server.question(Question::Events) else {
+                continue;
+            };
+            let said = self
+                .nodes
+                .on(&server.node)
+                .and_then(|host| host.answer(&self.id, &cmd));
+            // Figures without it are whole: it says why they are what they are.
+            let Ok(said) = said else { continue };
+            for (at, what) in said.lines().filter_map(|line| line.split_once(' ')) {
+                let Ok(seconds) = at.parse::<f64>() else {
+                    continue;
+                };
+                let at = Nanos::from_secs_f64(seconds);
+                if (from..=to).contains(&at) {
+                    events.push(ClusterEvent {
+                        after: at.since(from),
+                        server: server.name.clone(),
+                        what: what.into(),
+                    });
+                }
+            }
+        }
+        events.sort_by_key(|event| event.after);
+        events
+    }
+
     /// The one whose victim serves, where there are several.
     fn chosen<'a>(&mut self, choices: &'a [Planned]) -> Result<&'a Planned, Failure> {
         if let [only] = choices {
             return Ok(only);
         }
         for choice in choices {
-            let asked = choice.victim.serves.clone().map(Action::Run);
+            let asked = choice.victim.question(Question::Serves).map(Action::Run);
             let asked: Vec<_> = asked
                 .map(|action| (choice.victim.node.clone(), action))
                 .into_iter()
@@ -378,6 +410,8 @@ impl Ground {
             healed_under_load: under_load,
             crashed,
             beside,
+            // As it begins, not when the command that does it has ended.
+            events: self.events(ordered_at, healing_at),
             outage,
             check,
         }))

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Of what an outage is made, where the servers' cluster keeps a log.
+
+use plimsoll_core::failover::{Failover, Strike};
+use plimsoll_core::fault::Fault;
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+use plimsoll_stats::events::median;
+
+use super::{of, shown, stall};
+use crate::model::{Cell, Table};
+use crate::words::dash;
+
+/// What a cluster does, in order: the word of its events, and what a reader is told.
+const PARTS: [(&str, &str); 5] = [
+    ("noticed", "#silence noticed"),
+    ("agreed", "#loss agreed on"),
+    ("fenced", "#power cut"),
+    ("promoting", "#taking over"),
+    ("serving", "#serving"),
+];
+
+/// When each part was over, from the fault on: medians and the latest.
+pub(super) fn parts(done: &Failover, kinds: &[Fault]) -> Option<Table> {
+    let mut columns = vec!["fault"];
+    columns.extend(PARTS.map(|(_, title)| title));
+    columns.push("#first write");
+    let mut table = Table::new("Parts of an outage", &columns);
+    for fault in kinds {
+        let strikes = of(done, *fault);
+        if strikes.iter().all(|strike| strike.events.is_empty()) {
+            continue;
+        }
+        let mut row = vec![Cell::new(fault.name())];
+        row.extend(PARTS.map(|(word, _)| cell(&strikes, |strike| strike.first(word))));
+        row.push(cell(&strikes, first_write));
+        table.rows.push(row);
+    }
+    table.notes = vec![
+        "Time from the fault until each was done first: the median, and the latest. Up to the power cut \
+         it is timers of the ring and of fencing; what follows is work."
+            .into(),
+    ];
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// When the longest standstill of a write was over.
+fn first_write(strike: &Strike) -> Option<Nanos> {
+    let stall = stall(strike, Kind::Write).filter(|stall| !stall.is_open)?;
+    Some((stall.from + stall.length).since(strike.outage.fault_at?))
+}
+
+fn cell(strikes: &[&Strike], time: impl Fn(&Strike) -> Option<Nanos>) -> Cell {
+    let times: Vec<f64> = strikes
+        .iter()
+        .filter_map(|s| time(s))
+        .map(|t| t.0 as f64)
+        .collect();
+    let Some(middle) = median(times.iter().copied()) else {
+        return dash();
+    };
+    let latest = times.iter().copied().fold(0.0, f64::max);
+    Cell::new(format!("{} ({})", shown(middle), shown(latest)))
+}
