@@ -142,7 +142,8 @@ pub(crate) fn failover(
         ));
         let ledger = wanted.ledgers.join(format!("{number:03}.ledger"));
         let calm = CALM + DRAWN.mul_f64(rng.unit());
-        let seed = wanted.seed.derive("ledger", number);
+        // Cells of a table begin with the same number: what one wrote must not pass for another's.
+        let seed = wanted.seed.derive(next.fault.name(), number);
         let strike = std::thread::scope(|scope| {
             let others = others.begin(scope, (&ledger, seed), number)?;
             ground.wait_until(FULL_WITHIN, stop, || others.are_ready());
