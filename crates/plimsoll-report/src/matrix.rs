@@ -57,6 +57,14 @@ fn verdict(all: &Matrix) -> Sentence {
             all.cells.len()
         ),
     };
+    if faults == 0 {
+        return Sentence {
+            mark: "data".into(),
+            tone: Tone::Muted,
+            text: "no fault was done, so nothing is known".into(),
+            detail,
+        };
+    }
     if bad.is_empty() {
         return Sentence {
             mark: "data".into(),

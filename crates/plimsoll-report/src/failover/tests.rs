@@ -182,6 +182,14 @@ fn systems_stand_side_by_side_with_what_has_no_result() {
     all.cells[0].outcome = done(vec![strike(1_000, 0), strike(3_000, 2)]);
     let text = crate::terminal(&crate::matrix(&all), 160, false, false);
     assert!(text.contains("raid1 after kill"), "{text}");
+    let none = Matrix {
+        cells: vec![all.cells[2].clone()],
+    };
+    let text_of_none = crate::terminal(&crate::matrix(&none), 160, false, false);
+    assert!(
+        !text_of_none.contains("no acknowledged write"),
+        "{text_of_none}"
+    );
     assert!(text.contains("data lost"), "{text}");
     assert!(!all.kept_its_data());
 }
