@@ -46,7 +46,7 @@ pub fn fidelity(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec
             submitted,
         };
         pair.means(&mut lines);
-        if pair.recorded_ops() > 0.0 && recorded.len() >= INTERVALS_MIN {
+        if pair.has_distribution() {
             pair.distribution(&mut lines);
             pair.burstiness(&mut lines);
             if let Some(found) = found {
@@ -55,6 +55,37 @@ pub fn fidelity(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec
         }
     }
     lines
+}
+
+/// Compares the distributions of the interval rates alone.
+pub(crate) fn distribution(recorded: &[Cell], submitted: &[Cell]) -> Vec<Fidelity> {
+    let mut lines = Vec::new();
+    for pair in pairs(recorded, submitted) {
+        pair.distribution(&mut lines);
+    }
+    lines
+}
+
+/// Compares periods and bursts alone.
+pub(crate) fn at_bursts(recorded: &[Cell], submitted: &[Cell], bursts: &[Bursts]) -> Vec<Fidelity> {
+    let mut lines = Vec::new();
+    for pair in pairs(recorded, submitted) {
+        if let Some(found) = bursts.iter().find(|b| b.direction == pair.direction) {
+            pair.bursts(found, &mut lines);
+        }
+    }
+    lines
+}
+
+/// The directions in which something was recorded, in enough intervals.
+fn pairs<'a>(recorded: &'a [Cell], submitted: &'a [Cell]) -> impl Iterator<Item = Pair<'a>> {
+    let pair = move |direction| Pair {
+        direction,
+        recorded,
+        submitted,
+    };
+    let has_enough = |pair: &Pair<'_>| pair.has_distribution();
+    Direction::BOTH.into_iter().map(pair).filter(has_enough)
 }
 
 /// Compares the mean rates and sizes of one phase, whose cells are given.
@@ -96,6 +127,10 @@ fn totals(cells: &[Cell], direction: Direction) -> (f64, f64, f64) {
 impl Pair<'_> {
     fn recorded_ops(&self) -> f64 {
         totals(self.recorded, self.direction).0
+    }
+
+    fn has_distribution(&self) -> bool {
+        self.recorded_ops() > 0.0 && self.recorded.len() >= INTERVALS_MIN
     }
 
     fn both<T>(&self, of: impl Fn(&[Cell]) -> T) -> (T, T) {

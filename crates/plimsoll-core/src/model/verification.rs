@@ -43,6 +43,9 @@ pub struct Verification {
     pub compared: u64,
     /// Every metric.
     pub lines: Vec<Checked>,
+    /// What could not be held against the recording, and why: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<String>,
 }
 
 impl Verification {
@@ -86,6 +89,7 @@ mod tests {
             to: String::new(),
             compared: 9,
             lines: vec![checked(0.0), checked(0.5)],
+            untold: vec!["this, for that reason".into()],
         }));
         assert_eq!(model.missed().count(), 1);
         model.fidelity.push(line(-0.2));

@@ -5,15 +5,12 @@
 //! Independent users know no such number: the more are in flight, the less often. A program that
 //! keeps so many in flight, or a queue that is so long, stands at its limit.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use plimsoll_core::model::Known;
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::Nanos;
 
-/// Most requests in flight that are followed.
-const IN_FLIGHT_MAX: usize = 1 << 16;
+use super::in_flight::InFlight;
+
 /// Least share of the busy time at the largest number.
 const SHARE_MIN: f64 = 0.2;
 /// Least largest number: of one at a time nothing can be told, as few users look alike.
@@ -57,12 +54,7 @@ impl Ceiling {
 /// Watches requests in the order of their starts.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// When those in flight end.
-    ends: BinaryHeap<Reverse<Nanos>>,
-    /// Until when time was counted.
-    at: Nanos,
-    /// Time by the number in flight, ns.
-    times: Vec<u64>,
+    in_flight: InFlight,
     requests: u64,
 }
 
@@ -72,38 +64,13 @@ impl Watch {
         let Some(took) = took else {
             return;
         };
-        self.until(at);
         self.requests += 1;
-        if self.ends.len() < IN_FLIGHT_MAX {
-            self.ends.push(Reverse(at + took));
-        }
-    }
-
-    /// Counts the time until `at`, with what ends on the way.
-    fn until(&mut self, at: Nanos) {
-        while let Some(Reverse(end)) = self.ends.peek().copied() {
-            if end > at {
-                break;
-            }
-            self.count(end);
-            self.ends.pop();
-        }
-        self.count(at);
-    }
-
-    fn count(&mut self, to: Nanos) {
-        let level = self.ends.len();
-        if self.times.len() <= level {
-            self.times.resize(level + 1, 0);
-        }
-        self.times[level] = self.times[level].saturating_add(to.since(self.at).0);
-        self.at = self.at.max(to);
+        self.in_flight.add(at, took);
     }
 
     /// The limit, if there is a hard one.
-    pub(super) fn finish(mut self) -> Option<Ceiling> {
-        self.until(Nanos::MAX);
-        let busy = self.times.get(1..)?;
+    pub(super) fn finish(self) -> Option<Ceiling> {
+        let busy = self.in_flight.busy();
         let last = busy.iter().rposition(|time| *time > 0)?;
         let most = busy.iter().max()?;
         let sum: f64 = busy.iter().map(|time| *time as f64).sum();

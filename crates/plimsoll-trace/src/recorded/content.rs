@@ -94,6 +94,11 @@ impl Content {
         self.reuse.miss_ratios()
     }
 
+    /// Bytes of all blocks of 4 KiB that were touched.
+    pub(super) fn touched_bytes(&self) -> f64 {
+        self.reuse.touched_bytes()
+    }
+
     /// The share of requests whose kinds and sizes differ.
     pub(super) fn transfers_apart(&self, other: &Content) -> f64 {
         variation(&self.transfers.sorted(), &other.transfers.sorted())

@@ -35,6 +35,7 @@ const GAP_GATE: f64 = 0.05;
 const BURST_GATE: f64 = 0.1;
 const ZONE_GATE: f64 = 0.02;
 const REUSE_GATE: f64 = 0.01;
+const TOUCHED_GATE: f64 = 0.01;
 
 /// Counts in windows of one length, as sums for their mean and variance.
 #[derive(Debug, Clone, Copy, Default)]
@@ -264,6 +265,12 @@ impl Measures {
             "miss ratio of caches, mean difference",
             self.content.reuse_apart(content),
             REUSE_GATE,
+        ));
+        lines.push(Fidelity::relative(
+            "bytes of all blocks touched",
+            self.content.touched_bytes(),
+            content.touched_bytes(),
+            TOUCHED_GATE,
         ));
         lines
     }

@@ -10,6 +10,7 @@ mod ceiling;
 mod content;
 mod counted;
 mod describe;
+mod in_flight;
 mod measures;
 mod reliance;
 mod reuse;
@@ -27,6 +28,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
 use self::counted::Counted;
+pub(crate) use self::in_flight::InFlight;
 pub(crate) use self::measures::{Measures, distance};
 use self::reliance::Played;
 pub use self::shuffle::Shuffle;

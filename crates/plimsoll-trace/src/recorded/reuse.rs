@@ -145,6 +145,12 @@ impl Reuse {
         }
     }
 
+    /// Bytes of all blocks that were touched: of each the first access misses in every cache.
+    pub(super) fn touched_bytes(&self) -> f64 {
+        let first = self.accesses - self.hits.iter().sum::<u64>();
+        first as f64 * self.sample.share() * BLOCK_BYTES as f64
+    }
+
     /// Share of the accesses that miss in caches of 1, 2, 4, … blocks, up to where nothing changes.
     pub(super) fn miss_ratios(&self) -> Vec<f64> {
         let accesses = self.accesses.max(1) as f64;
@@ -182,6 +188,9 @@ mod tests {
         let found = ratios((0..1000).map(|i| i % 100));
         assert!((found[6] - 1.0).abs() < 1e-12, "64 blocks: {found:?}");
         assert!((found[7] - 0.1).abs() < 1e-12, "128 blocks: {found:?}");
+        let mut reuse = Reuse::new(0);
+        (0..1000).for_each(|i| reuse.access(i % 100));
+        assert!((reuse.touched_bytes() - 409_600.0).abs() < 1e-6);
         // The same block again and again hits in the smallest cache.
         let same = ratios(std::iter::repeat_n(7, 50));
         assert!((same[0] - 0.02).abs() < 1e-12, "{same:?}");

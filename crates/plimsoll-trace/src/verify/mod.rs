@@ -6,8 +6,12 @@
 //! where nothing is wrong: between two plays from two seeds, and between the two halves of the
 //! recording.
 
+mod in_flight;
+mod intervals;
+mod queue;
 mod structure;
 mod submitted;
+mod untold;
 
 pub use submitted::{Rate, Steady, Submitted};
 
@@ -21,6 +25,9 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
+use self::in_flight::{Flights, Took};
+use self::intervals::Intervals;
+use self::queue::Queue;
 use self::structure::Structure;
 use crate::bursts;
 use crate::cells::cells;
@@ -29,7 +36,8 @@ use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
 use crate::phases::Seen;
 use crate::recorded::{
-    Device, Measures, Survey, count_requests, device_of, each, ends_without_date, survey_part,
+    Device, InFlight, Measures, Survey, count_requests, device_of, each, ends_without_date,
+    survey_part,
 };
 use crate::recording::{Counters, Recording, Requests, open};
 use crate::requests::{Clip, Clipped, Sorted};
@@ -83,6 +91,10 @@ pub struct Reference {
     cells: Vec<Cell>,
     bursts: Vec<Bursts>,
     phases: Vec<Phase>,
+    /// How long operations took; `None` where that is not counted.
+    queue: Option<Queue>,
+    /// Whether it is of requests that were counted.
+    of_requests: bool,
     /// What the reader should know, as sentences.
     pub warnings: Vec<String>,
 }
@@ -107,7 +119,10 @@ impl Reference {
                     disk: Some(disk.clone()),
                     ..Part::default()
                 };
-                Reference::of(&*counted, &part)
+                Ok(Reference {
+                    of_requests: true,
+                    ..Reference::of(&*counted, &part)?
+                })
             }
         }
     }
@@ -153,6 +168,8 @@ impl Reference {
             from: counters.times().civil(window.from_unix_ns),
             to: counters.times().civil(window.to_unix_ns),
             phases: seen.phases(&found, &|at| counters.times().civil(at)),
+            queue: Queue::of(&series, &found),
+            of_requests: false,
             bursts: seen.bursts,
             cells: found.cells,
             warnings,
@@ -177,12 +194,16 @@ impl Reference {
         let all = |recorded: &[Cell], submitted: &[Cell]| {
             let mut lines = fidelity(recorded, submitted, &self.bursts);
             lines.extend(of_phases(&self.phases, recorded, submitted));
+            let queue = self.queue.iter();
+            lines.extend(queue.flat_map(|queue| queue.compare(recorded, submitted)));
             lines
         };
         let lines = all(recorded, &first.cells);
         let seeds = all(&first.cells, &second.cells);
         let (early, late) = recorded.split_at(recorded.len() / 2);
-        let halves = fidelity(early, late, &self.bursts);
+        let mut halves = fidelity(early, late, &self.bursts);
+        let queue = self.queue.iter();
+        halves.extend(queue.flat_map(|queue| queue.halves(recorded)));
         Ok(Verification {
             recording: self.recording.clone(),
             disk: self.disk.clone(),
@@ -190,6 +211,7 @@ impl Reference {
             to: self.to.clone(),
             compared: recorded.len() as u64,
             lines: beside(lines, &seeds, &halves),
+            untold: untold::of_counters(self),
         })
     }
 }
@@ -274,15 +296,22 @@ fn beside(lines: Vec<Fidelity>, seeds: &[Fidelity], halves: &[Fidelity]) -> Vec<
 struct Watched {
     measures: Measures,
     structure: Structure,
+    intervals: Intervals,
+    /// What was in flight; `None` where ends are not told.
+    flights: Option<Flights>,
     /// What comes before is not its.
     from: Nanos,
 }
 
 impl Watched {
-    fn new(device: &Device, from: Nanos, length: Nanos) -> Watched {
+    /// Of a stream that lasts so long, where the recording (or the half that is meant) lasted
+    /// `recorded`.
+    fn new(device: &Device, from: Nanos, (length, recorded): (Nanos, Nanos)) -> Watched {
         Watched {
             measures: Measures::new(device, length),
             structure: Structure::new(length),
+            intervals: Intervals::new(recorded, length),
+            flights: None,
             from,
         }
     }
@@ -294,6 +323,7 @@ impl Watched {
         };
         self.measures.add(&request);
         self.structure.add(&request);
+        self.intervals.add(&request);
     }
 
     fn finished(mut self) -> Watched {
@@ -305,6 +335,10 @@ impl Watched {
     fn compare(&self, other: &Watched) -> Vec<Fidelity> {
         let mut lines = self.measures.compare(&other.measures);
         lines.extend(self.structure.compare(&other.structure));
+        lines.extend(self.intervals.compare(&other.intervals));
+        if let (Some(recorded), Some(submitted)) = (&self.flights, &other.flights) {
+            lines.extend(recorded.compare(submitted));
+        }
         lines
     }
 }
@@ -338,33 +372,22 @@ pub fn verify_requests(
     let mut again = reopened(path, clip)?;
     let place = device_of(&found, again.about(), part.disk.as_deref())?;
     let device = &found.devices[place];
-    let half = Nanos(found.length.0 / 2);
-    let mut whole = Watched::new(device, Nanos(0), found.length);
-    let mut halves = [
-        Watched::new(device, Nanos(0), half),
-        Watched::new(device, half, half),
-    ];
-    let mut last = Nanos(0);
-    each(&mut *again, |request| {
-        if usize::from(request.target) == place {
-            last = last.max(request.at);
-            let request = Traced {
-                at: last,
-                ..request.traced()
-            };
-            whole.add(&request);
-            halves[usize::from(request.at >= half)].add(&request);
-        }
-    })?;
+    let recorded = Recorded::read(&mut *again, place, device, found.length)?;
     let plays = SEEDS.map(|seed| {
-        let mut watched = Watched::new(device, Nanos(0), load.length());
+        let lengths = (load.length(), found.length);
+        let mut watched = Watched::new(device, Nanos(0), lengths);
         load.requests(seed)
             .for_each(|request| watched.add(&request));
+        // What is in flight hangs on no seed.
+        watched.flights = load.flights(recorded.took.as_ref());
         watched
     });
-    let whole = whole.finished();
+    let Recorded {
+        whole,
+        halves: [early, late],
+        took,
+    } = recorded;
     let [one, two] = plays.map(Watched::finished);
-    let [early, late] = halves.map(Watched::finished);
     let lines = beside(
         whole.compare(&one),
         &one.compare(&two),
@@ -377,6 +400,66 @@ pub fn verify_requests(
         from,
         to,
         compared: device.requests,
+        untold: untold::of_requests(&lines, &whole, took.as_ref()),
         lines,
     })
+}
+
+/// What is measured of the requests of one device of a recording.
+struct Recorded {
+    whole: Watched,
+    halves: [Watched; 2],
+    /// `None` where ends are not told.
+    took: Option<Took>,
+}
+
+impl Recorded {
+    fn read(
+        requests: &mut dyn Requests,
+        place: usize,
+        device: &Device,
+        length: Nanos,
+    ) -> Result<Recorded, TraceError> {
+        let half = Nanos(length.0 / 2);
+        let mut whole = Watched::new(device, Nanos(0), (length, length));
+        let mut halves = [Nanos(0), half].map(|from| Watched::new(device, from, (half, half)));
+        let mut took = device.took.map(|_| Took::default());
+        let mut flights: [InFlight; 3] = Default::default();
+        let mut last = Nanos(0);
+        each(requests, |request| {
+            if usize::from(request.target) != place {
+                return;
+            }
+            last = last.max(request.at);
+            let traced = Traced {
+                at: last,
+                ..request.traced()
+            };
+            let is_late = usize::from(last >= half);
+            whole.add(&traced);
+            halves[is_late].add(&traced);
+            if let Some(took) = took.as_mut().filter(|took| !took.is_full()) {
+                took.add(&traced, request.took);
+                let takes = request.took.unwrap_or_default();
+                flights[0].add(last, takes);
+                flights[1 + is_late].add(last.since(halves[is_late].from), takes);
+            }
+        })?;
+        let [of_whole, of_early, of_late] = flights;
+        if let Some(took) = &took {
+            let length = took.length().unwrap_or(length);
+            whole.flights = Some(Flights::of(of_whole, length));
+            let [early, late] = &mut halves;
+            // Where not all are looked at the halves are not, either.
+            if !took.is_full() {
+                early.flights = Some(Flights::of(of_early, half));
+                late.flights = Some(Flights::of(of_late, half));
+            }
+        }
+        Ok(Recorded {
+            whole: whole.finished(),
+            halves: halves.map(Watched::finished),
+            took,
+        })
+    }
 }

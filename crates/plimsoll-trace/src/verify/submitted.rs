@@ -8,6 +8,7 @@ use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
+use super::in_flight::{self, Flights, Took};
 use crate::bursts::median_length_s;
 
 /// Most operations of a model that are played; of a longer one the first part counts.
@@ -91,6 +92,18 @@ impl Submitted<'_> {
                 cells: of_jobs(jobs, layout, seed),
                 recorded: usize::MAX,
             },
+        }
+    }
+
+    /// What of it is in flight where requests take such times.
+    pub(super) fn flights(&self, took: Option<&Took>) -> Option<Flights> {
+        match self {
+            Submitted::Model(model) => {
+                let packed = model.requests.as_ref()?;
+                let threads = model.facts.threads.map(|known| known.value);
+                Some(in_flight::of_packed(packed, threads, took?))
+            }
+            Submitted::Steady(_) => None,
         }
     }
 

@@ -172,6 +172,87 @@ fn recorded_requests_are_held_against_requests_and_against_counters() {
     );
 }
 
+/// What of a verification could not be compared, each with its reason.
+fn untold(told: &Value) -> String {
+    told["verification"]["untold"].to_string()
+}
+
+#[test]
+fn requests_in_flight_are_compared_where_ends_are_told_and_else_that_is_said() {
+    // The same requests, where nobody tells when they ended.
+    let without_ends = |text: &str| {
+        let line = |line: &str| format!("{}0\n", line.trim_end_matches("100"));
+        text.lines().map(line).collect::<String>()
+    };
+    let ended = msr(1 << 30);
+    // Every one of them takes 20 ms.
+    let slow: String = ended
+        .lines()
+        .map(|line| format!("{}200000\n", line.trim_end_matches("100")))
+        .collect();
+    let queued = diskstats(1).replace(" 0 0 0 0\n", " 0 0 0 QUEUE\n");
+    let mut sum = 0;
+    let queued: String = queued
+        .split_inclusive("QUEUE")
+        .map(|part| {
+            sum += 7_000;
+            part.replace("QUEUE", &sum.to_string())
+        })
+        .collect();
+    let lab = lab_with(&[
+        ("slow.csv", slow),
+        ("open.csv", without_ends(&ended)),
+        ("queued", queued),
+        ("plain", diskstats(1)),
+    ]);
+    let verified = |recording: &str, disk: &str| {
+        let fit = ["fit", recording, "--disk", disk, "-o", "m.toml", "--force"];
+        assert_eq!(lab.run(&fit).status.code(), Some(0), "{recording}");
+        lab.json(&["verify", "m.toml", "--against", recording, "--json"])
+    };
+    let slow = verified("slow.csv", "host,0");
+    for metric in [
+        "requests in flight, mean",
+        "requests in flight, earth mover's distance in means",
+    ] {
+        assert!(error_of(&slow["verification"]["lines"], metric).abs() < 0.05);
+    }
+    assert!(!untold(&slow).contains("in flight"), "{slow}");
+    assert!(untold(&slow).contains("how late requests are sent"));
+    let queued = verified("queued", "sda");
+    let metric = "requests in flight, mean (Little's law)";
+    assert!(error_of(&queued["verification"]["lines"], metric).abs() < 0.01);
+    assert!(!untold(&queued).contains("in flight"), "{queued}");
+    let plain = verified("plain", "sda");
+    assert!(untold(&plain).contains("in flight"), "{plain}");
+    assert!(untold(&plain).contains("places"), "{plain}");
+    // Twice as fast, twice as much is in flight.
+    let faster = [
+        "export",
+        "m.toml",
+        "--to",
+        "plimsoll",
+        "--scale",
+        "2",
+        "-o",
+        "fast.toml",
+    ];
+    let fit = ["fit", "slow.csv", "-o", "m.toml", "--force"];
+    assert_eq!(lab.run(&fit).status.code(), Some(0));
+    let exported = lab.run(&faster);
+    assert_eq!(
+        exported.status.code(),
+        Some(0),
+        "{}",
+        text(&exported.stderr)
+    );
+    let held = lab.run(&["verify", "fast.toml", "--against", "slow.csv", "--json"]);
+    assert_eq!(held.status.code(), Some(14), "{}", text(&held.stderr));
+    let held: Value = serde_json::from_slice(&held.stdout).unwrap();
+    let more = error_of(&held["verification"]["lines"], "requests in flight, mean");
+    assert!((0.8..1.2).contains(&more), "{more}");
+}
+
 #[test]
 fn a_part_of_recorded_requests_is_compared_by_itself() {
     let lab = lab_with(&[("a.csv", msr(1 << 30)), ("mon", diskstats(1))]);

@@ -89,14 +89,22 @@ pub(super) fn of_job(job: &HeldJob) -> String {
     text
 }
 
+/// What was not compared, and the verdict on what was.
 fn verdict(verification: &Verification) -> String {
+    let mut text = String::new();
+    if !verification.untold.is_empty() {
+        text.push_str("\nNot compared:\n");
+    }
+    for untold in &verification.untold {
+        let _ = writeln!(text, "  {untold}");
+    }
     let missed = verification.missed().count();
     let all = verification.lines.len();
-    if missed == 0 {
-        format!("\nPassed: all {all} gates.\n")
-    } else {
-        format!("\nFAILED: {missed} of {all} gates were missed.\n")
-    }
+    let _ = match missed {
+        0 => writeln!(text, "\nPassed: all {all} gates."),
+        _ => writeln!(text, "\nFAILED: {missed} of {all} gates were missed."),
+    };
+    text
 }
 
 fn word(line: &Fidelity) -> &'static str {

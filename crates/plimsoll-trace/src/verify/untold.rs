@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What cannot be held against a recording, and why.
+
+use plimsoll_core::model::{Checked, Fidelity, Phase};
+
+use super::in_flight::{REQUESTS_MAX, Took};
+use super::intervals::RATES_MIN;
+use super::{PHASE_MIN, Reference, Watched};
+
+/// What only a trial on storage tells.
+const OF_TRIALS: [&str; 2] = [
+    "how late requests are sent: nothing is sent here; each trial of run and compare tells it",
+    "response times: they are the storage's, not the load's; compare measures them",
+];
+
+fn in_trials(mut told: Vec<String>) -> Vec<String> {
+    told.extend(OF_TRIALS.map(str::to_owned));
+    told
+}
+
+/// Of counters.
+pub(super) fn of_counters(reference: &Reference) -> Vec<String> {
+    let mut told = Vec::new();
+    if reference.bursts.iter().all(|b| b.period_s.is_none()) {
+        told.push("periods: none was found in the recording".into());
+    }
+    let is_long = |phase: &Phase| {
+        let intervals = phase.stretches.iter().map(|s| s.intervals).sum::<u64>();
+        intervals >= PHASE_MIN as u64
+    };
+    if !reference.phases.iter().any(is_long) {
+        told.push(format!(
+            "means of phases: the recording has none of at least {PHASE_MIN} intervals"
+        ));
+    }
+    if reference.queue.is_none() {
+        let why = match reference.of_requests {
+            true => "when requests ended",
+            false => "how long operations took (aveq, *_rawactive), or tells it at instants only",
+        };
+        told.push(format!(
+            "requests in flight: the recording does not tell {why}"
+        ));
+    }
+    told.push(match reference.of_requests {
+        true => {
+            "sizes, times between requests, places, reuse: the load draws them, as counters do not \
+             tell them; a model of requests is held against them"
+                .into()
+        }
+        false => {
+            "sizes within their mean, times between requests, places, reuse: counters do not tell \
+             them"
+                .into()
+        }
+    });
+    in_trials(told)
+}
+
+/// Of requests, beside what was compared.
+pub(super) fn of_requests(lines: &[Checked], whole: &Watched, took: Option<&Took>) -> Vec<String> {
+    let has = |part: &str| {
+        let named = |line: &Fidelity| line.metric.contains(part);
+        lines.iter().any(|checked| named(&checked.line))
+    };
+    let mut told = Vec::new();
+    if !whole.intervals.tells_rates() {
+        told.push(format!(
+            "rates by the second: recording or load is shorter than {RATES_MIN} seconds"
+        ));
+    }
+    for (part, sentence) in [
+        ("periodicity", "periods: none was found in the recording"),
+        (
+            ": ",
+            "means of phases: the recording has none of at least 20 of 200 intervals, or the load lasts longer or shorter",
+        ),
+        (
+            "dispersion",
+            "dispersion: the recording is shorter than 20 windows of 10 ms",
+        ),
+        (
+            "entropy",
+            "entropy over place and time: there are too few requests",
+        ),
+    ] {
+        if !has(part) {
+            told.push(sentence.into());
+        }
+    }
+    match took {
+        None => {
+            told.push("requests in flight: the recording does not tell when requests ended".into());
+        }
+        Some(took) if took.is_full() => told.push(format!(
+            "requests in flight after the first {REQUESTS_MAX}: their times are not held"
+        )),
+        Some(_) => {}
+    }
+    in_trials(told)
+}
