@@ -209,6 +209,7 @@ fn model(slower_max: f64) {
             from: String::new(),
             to: String::new(),
             intervals_dropped: 0,
+            left_out: Vec::new(),
             changes: Vec::new(),
         },
         facts: Facts::assumed(4 << 20),

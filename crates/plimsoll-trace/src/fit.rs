@@ -108,6 +108,7 @@ pub(crate) fn fit_within(
             from: from.clone(),
             to: to.clone(),
             intervals_dropped: found.dropped,
+            left_out: Vec::new(),
             changes: Vec::new(),
         },
         facts: options.facts.clone(),

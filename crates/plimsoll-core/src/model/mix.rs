@@ -236,6 +236,8 @@ fn source(members: &[Member<'_>], length: Nanos) -> Provenance {
             .iter()
             .map(|m| m.model.source.intervals_dropped)
             .sum(),
+        // What waits is not mixed, so it does not matter where it was not looked for.
+        left_out: Vec::new(),
         changes: words.collect(),
     }
 }

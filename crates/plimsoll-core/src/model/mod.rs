@@ -117,6 +117,9 @@ pub struct Provenance {
     pub to: String,
     /// Intervals left out because of gaps, resets or wraps.
     pub intervals_dropped: u64,
+    /// What of it was not looked at, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// What was made of it since, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
@@ -454,6 +457,7 @@ pub(crate) mod tests {
                 from: String::new(),
                 to: String::new(),
                 intervals_dropped: 0,
+                left_out: Vec::new(),
                 changes: Vec::new(),
             },
             facts: Facts::assumed(1 << 30),

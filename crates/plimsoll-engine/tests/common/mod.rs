@@ -32,6 +32,7 @@ pub(crate) fn model(cells: Vec<Cell>) -> Model {
             from: String::new(),
             to: String::new(),
             intervals_dropped: 0,
+            left_out: Vec::new(),
             changes: Vec::new(),
         },
         facts: Facts::assumed(4 << 20),

@@ -93,6 +93,7 @@ fn nas() -> Model {
             from: "2026-03-02T00:00:00+01:00".into(),
             to: "2026-03-02T01:00:00+01:00".into(),
             intervals_dropped: 0,
+            left_out: Vec::new(),
             changes: Vec::new(),
         },
         facts: Facts::assumed(4 << 30),

@@ -345,10 +345,14 @@ impl Waits {
             fitted.model.facts.threads = (!keep.open_loop).then(|| ceiling.threads());
             fitted.warnings.push(ceiling.sentence(keep.open_loop));
         }
+        let played = Played::of(keep);
+        if let (Played::Waiting, Some(left_out)) = (played, self.reliance.left_out()) {
+            fitted.model.source.left_out.push(left_out.clone());
+            fitted.warnings.push(left_out);
+        }
         let Some(found) = self.reliance.finish() else {
             return;
         };
-        let played = Played::of(keep);
         fitted.warnings.push(found.sentence(played));
         let packed = fitted.model.requests.take();
         fitted.model.requests = match played {

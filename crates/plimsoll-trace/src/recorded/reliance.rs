@@ -138,30 +138,63 @@ impl Reliance {
 }
 
 /// Starts and ends of requests, in the order of the starts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Watch {
     times: Vec<(u64, u64)>,
-    /// Whether some told no end, or there were too many.
+    /// Most that are held.
+    most: usize,
+    /// Whether some told no end.
     lacks: bool,
+    /// Whether there were too many.
+    is_over: bool,
+}
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch::of_at_most(REQUESTS_MAX)
+    }
 }
 
 impl Watch {
+    fn of_at_most(most: usize) -> Watch {
+        Watch {
+            times: Vec::new(),
+            most,
+            lacks: false,
+            is_over: false,
+        }
+    }
+
     /// A request that started and took so long, if that is told.
     pub(super) fn add(&mut self, at: Nanos, took: Option<Nanos>) {
-        match took {
-            Some(took) if self.times.len() < REQUESTS_MAX => {
-                self.times.push((at.0, at.0.saturating_add(took.0)));
-            }
-            _ => {
-                self.lacks = true;
-                self.times = Vec::new();
-            }
+        if self.lacks || self.is_over {
+            return;
         }
+        match took {
+            Some(took) if self.times.len() < self.most => {
+                self.times.push((at.0, at.0.saturating_add(took.0)));
+                return;
+            }
+            Some(_) => self.is_over = true,
+            None => self.lacks = true,
+        }
+        self.times = Vec::new();
+    }
+
+    /// What the reader should know where there were too many to look at.
+    pub(super) fn left_out(&self) -> Option<String> {
+        self.is_over.then(|| {
+            format!(
+                "whether requests waited for the ends of others was not looked at, since there are \
+                 more than {}: they are played open loop; a part of them (--from, --to) is looked at",
+                self.most
+            )
+        })
     }
 
     /// What waits for what, if that is plain.
     pub(super) fn finish(self) -> Option<Reliance> {
-        if self.lacks || self.times.len() < REQUESTS_MIN {
+        if self.lacks || self.is_over || self.times.len() < REQUESTS_MIN {
             return None;
         }
         chained(&self.times).or_else(|| closed(&self.times))
@@ -572,11 +605,28 @@ mod tests {
     }
 
     #[test]
+    fn where_there_are_too_many_nothing_is_found_and_that_is_said() {
+        let mut times = chains(1, 2e7);
+        times.sort_unstable();
+        let watched = |most: usize| {
+            let mut watch = Watch::of_at_most(most);
+            for (at, end) in &times {
+                watch.add(Nanos(*at), Some(Nanos(end - at)));
+            }
+            (watch.left_out(), watch.finish().is_some())
+        };
+        assert_eq!(watched(times.len()), (None, true));
+        let (said, found) = watched(times.len() - 1);
+        let said = said.unwrap_or_default();
+        assert!(said.contains("was not looked at") && !found, "{said}");
+    }
+
+    #[test]
     fn without_ends_nothing_is_told() {
         let mut watch = Watch::default();
         for (at, _) in lanes(1, 4, 1e6) {
             watch.add(Nanos(at), None);
         }
-        assert_eq!(watch.finish(), None);
+        assert_eq!((watch.left_out(), watch.finish()), (None, None));
     }
 }
