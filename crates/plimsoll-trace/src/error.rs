@@ -168,6 +168,14 @@ pub enum TraceError {
         /// What it does not tell.
         lacks: String,
     },
+    /// Of this recording no distributions are made.
+    #[error("make distributions of {recording}: {reason}")]
+    Parametric {
+        /// The recording.
+        recording: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// A metric without which nothing can be fitted was not recorded.
     #[error(
         "fit disk '{disk}' of {recording}: {metric} was not recorded for it; record operations and \

@@ -48,5 +48,5 @@ pub use recording::{
     About, Carries, Counters, Detail, Order, Recording, Requests, Scope, each_series, open,
 };
 pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
-pub use verify::{Part, Rate, Reference, Steady, Submitted, verify_requests};
+pub use verify::{Part, Rate, Reference, Steady, Submitted, parametric, verify_requests};
 pub use window::{Times, Window};

@@ -155,8 +155,6 @@ impl Model {
         }
         let sync_writes = sync_writes(members)?;
         let length = length(members);
-        let interval = Nanos(length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
-        let mut cells = empty_cells(length, interval);
         let mut packer = Packer::new(Gaps::Exact);
         let mut requests = 0;
         for request in Mixed::new(members, seed) {
@@ -164,11 +162,10 @@ impl Model {
             if requests > REQUESTS_MAX {
                 return Err(format!("it has more than {REQUESTS_MAX} requests"));
             }
-            let place = to_usize(request.at.0 / interval.0).min(cells.len() - 1);
-            count(&mut cells[place], &request);
             packer.push(&request);
         }
         let packed = packer.finish(length);
+        let cells = described(length, packed.unpack());
         let room = members.iter().map(Member::region_bytes).sum::<u64>();
         Ok(Model {
             name: name.into(),
@@ -183,6 +180,7 @@ impl Model {
             fidelity: members.iter().flat_map(missed).collect(),
             verified: None,
             requests: Some(Box::new(packed)),
+            parametric: None,
             envelope: Envelope::new(cells)?,
         })
     }
@@ -240,6 +238,17 @@ fn source(members: &[Member<'_>], length: Nanos) -> Provenance {
         left_out: Vec::new(),
         changes: words.collect(),
     }
+}
+
+/// The intervals that describe requests that take so long together.
+pub(super) fn described(length: Nanos, requests: impl Iterator<Item = Traced>) -> Vec<Cell> {
+    let interval = Nanos(length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
+    let mut cells = empty_cells(length, interval);
+    for request in requests {
+        let place = to_usize(request.at.0 / interval.0).min(cells.len() - 1);
+        count(&mut cells[place], &request);
+    }
+    cells
 }
 
 fn empty_cells(length: Nanos, interval: Nanos) -> Vec<Cell> {

@@ -17,6 +17,7 @@ mod excerpt;
 mod facts;
 mod mix;
 mod packed;
+mod parametric;
 mod recorded;
 mod slices;
 mod verification;
@@ -28,6 +29,7 @@ pub use excerpt::{Excerpt, Played};
 pub use facts::{Corner, Extremes, Facts, Known, Origin, Sizes};
 pub use mix::{Member, Mixed};
 pub use packed::{Gaps, Link, Links, Packed, Packer, Unpacked, ZONE_BYTES};
+pub use parametric::{Lost, Parametric};
 pub use recorded::{Recorded, Space, Step};
 pub use slices::Selection;
 pub use verification::{Checked, Floor, Verification};
@@ -254,6 +256,9 @@ pub struct Model {
     /// The recorded requests, where the recording told them: these are played.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Box<Packed>>,
+    /// What the requests are drawn from, where they are not the recorded ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parametric: Option<Box<Parametric>>,
     /// The recorded intervals: played where there are no requests.
     pub envelope: Envelope,
 }
@@ -265,6 +270,30 @@ impl Model {
         self.requests
             .as_ref()
             .is_some_and(|packed| packed.linked() > 0)
+    }
+
+    /// The model with requests that are drawn from distributions, and intervals that describe these.
+    /// What was found in the order of the recorded ones is not said of it.
+    ///
+    /// # Errors
+    /// When the distributions are nonsense, or give too many requests.
+    pub fn drawn_from(self, parametric: Parametric) -> Result<Model, String> {
+        let packed = parametric.pack()?;
+        let cells = mix::described(packed.length(), packed.unpack());
+        Ok(Model {
+            facts: Facts {
+                threads: None,
+                in_flight: None,
+                ..self.facts
+            },
+            bursts: Vec::new(),
+            phases: Vec::new(),
+            verified: None,
+            requests: Some(Box::new(packed)),
+            parametric: Some(Box::new(parametric)),
+            envelope: Envelope::new(cells)?,
+            ..self
+        })
     }
 
     /// How long the recorded intervals last together.
@@ -474,6 +503,7 @@ pub(crate) mod tests {
             fidelity: Vec::new(),
             verified: None,
             requests: None,
+            parametric: None,
             envelope: Envelope::new((0..240).map(cell).collect()).unwrap(),
         }
     }

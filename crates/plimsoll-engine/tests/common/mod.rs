@@ -41,6 +41,7 @@ pub(crate) fn model(cells: Vec<Cell>) -> Model {
         fidelity: Vec::new(),
         verified: None,
         requests: None,
+        parametric: None,
         envelope: Envelope::new(cells).expect("the cells have a length"),
     }
 }

@@ -112,6 +112,7 @@ fn nas() -> Model {
         ],
         verified: None,
         requests: None,
+        parametric: None,
         envelope: Envelope::new(vec![cell; 240]).expect("an hour of cells"),
     }
 }

@@ -8,11 +8,13 @@
 
 mod in_flight;
 mod intervals;
+mod parametric;
 mod queue;
 mod structure;
 mod submitted;
 mod untold;
 
+pub use parametric::parametric;
 pub use submitted::{Rate, Steady, Submitted};
 
 use std::path::Path;
@@ -393,6 +395,11 @@ pub fn verify_requests(
         &one.compare(&two),
         &early.compare(&late),
     );
+    let untold = untold::of_requests(&lines, &whole, took.as_ref());
+    let (lines, lost) = match load {
+        Submitted::Model(model) => parametric::set_aside(model, lines),
+        Submitted::Steady(_) => (lines, Vec::new()),
+    };
     let (from, to) = ends(&*again, found.length);
     Ok(Verification {
         recording: again.about().name.clone(),
@@ -400,7 +407,7 @@ pub fn verify_requests(
         from,
         to,
         compared: device.requests,
-        untold: untold::of_requests(&lines, &whole, took.as_ref()),
+        untold: [untold, lost].concat(),
         lines,
     })
 }

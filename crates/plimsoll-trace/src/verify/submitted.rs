@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is submitted by a model, or by jobs of constant rates, counted interval by interval.
 
-use plimsoll_core::model::{Cell, Load, Model, Space};
+use plimsoll_core::model::{Cell, Load, Model, Packed, Space};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::Request;
 use plimsoll_core::rng::{Rng, Seed};
@@ -110,15 +110,28 @@ impl Submitted<'_> {
     /// The requests of a play; a load of constant rates says nothing of single requests.
     pub(super) fn requests(&self, seed: Seed) -> Box<dyn Iterator<Item = Traced> + '_> {
         match self {
-            Submitted::Model(model) => Box::new(played(model, seed).map(|request| Traced {
-                at: request.intended_at,
-                kind: request.kind,
-                offset: request.offset,
-                bytes: request.len,
-            })),
+            Submitted::Model(model) => match another(model, seed) {
+                Some(drawn) => Box::new(drawn.unpack()),
+                None => Box::new(played(model, seed).map(|request| Traced {
+                    at: request.intended_at,
+                    kind: request.kind,
+                    offset: request.offset,
+                    bytes: request.len,
+                })),
+            },
             Submitted::Steady(_) => Box::new(std::iter::empty()),
         }
     }
+}
+
+/// Another draw of a model of distributions than the one it plays, for the second seed.
+fn another(model: &Model, seed: Seed) -> Option<Packed> {
+    let mut parametric = *model
+        .parametric
+        .clone()
+        .filter(|_| seed != super::SEEDS[0])?;
+    parametric.seed = parametric.seed.wrapping_add(1);
+    parametric.pack().ok()
 }
 
 /// The requests of a model, recorded ones exactly where they went.

@@ -45,6 +45,9 @@ pub(super) struct Args {
     /// Of a model: only this phase, its stretches one after the other.
     #[arg(long, value_name = "NAME")]
     phase: Option<String>,
+    /// Of a model made by fit --parametric: draw so much of it.
+    #[arg(long, value_parser = units::parse_duration, value_name = "TIME")]
+    draw: Option<Nanos>,
     /// Of a model: leave out names, addresses and times of its source. Zones of 1 MiB that were
     /// touched go to other places, drawn from --seed; what lies inside a zone stays.
     #[arg(long)]
@@ -110,6 +113,7 @@ fn change(args: &Args, factor: f64) -> Change {
         rate: args.scale * factor,
         stretch: args.stretch,
         phase: args.phase.clone(),
+        length: args.draw,
         anonymous: args.anonymise.then(drawn),
     }
 }
@@ -121,7 +125,8 @@ fn changed(model: Model, change: &Change, to: &str) -> Result<Model, Failure> {
     }
     let wrong = |reason: String| Failure::usage(format!("change {}: {reason}", model.name));
     let mut after = model.changed(change).map_err(wrong)?;
-    if to != "plimsoll" {
+    // What is drawn anew is another play: nothing of the one before is in it.
+    if to != "plimsoll" || change.length.is_some() {
         return Ok(after);
     }
     let expected = model.changed_requests(change).map_err(wrong)?;

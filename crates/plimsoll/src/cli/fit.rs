@@ -2,7 +2,7 @@
 //! `plimsoll fit`: from a production recording to a workload model.
 
 use crate::failure::{Code, Failure, Outcome, failed};
-use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed};
+use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Parametric};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_trace::requests::{Clip, Clipped, Sorted};
@@ -60,6 +60,13 @@ pub(super) struct Args {
     /// model does not tell which followed which.
     #[arg(long, value_parser = units::parse_duration, value_name = "WINDOW")]
     shuffle: Option<Nanos>,
+    /// Of requests: keep distributions instead of the requests: when they come, at every scale, what
+    /// they do and where. What is played is drawn from them; what that loses is measured and listed.
+    #[arg(long, conflicts_with_all = ["exact", "shuffle"])]
+    parametric: bool,
+    /// With --parametric: draw a play of so long, also longer than the recording.
+    #[arg(long = "for", requires = "parametric", value_parser = units::parse_duration, value_name = "TIME")]
+    length: Option<Nanos>,
     /// Of requests: play them at their instants alone, also where the recording looks like a closed
     /// loop (as many in flight as ever for much of the time, or requests that waited for earlier ones).
     #[arg(long)]
@@ -138,18 +145,22 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
         }
     };
     let keep = Keep {
-        gaps: args.exact.then_some(Gaps::Exact),
+        gaps: (args.exact || args.parametric).then_some(Gaps::Exact),
         // The seed is told nobody: with it the order could be found again.
         shuffle: args.shuffle.map(|window| Shuffle {
             window,
             seed: Seed(super::measure::drawn_seed()),
         }),
-        open_loop: args.open_loop,
+        // What waits for what is no distribution.
+        open_loop: args.open_loop || args.parametric,
     };
     let mut requests = read_again(&args.recording, clip)?;
     let fitted = plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep);
     let mut fitted = fitted.map_err(failed(Code::Usage))?;
     fitted.model.facts.sync_writes = declared.sync_writes;
+    if args.parametric {
+        plimsoll_trace::parametric(&mut fitted, args.length).map_err(failed(Code::Usage))?;
+    }
     Ok(fitted)
 }
 
@@ -205,11 +216,10 @@ fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> 
     if let Some(damage) = counters.damage() {
         super::say(&format!("note: {damage}"));
     }
-    if args.exact || args.shuffle.is_some() {
+    if args.exact || args.shuffle.is_some() || args.parametric {
         let text = format!("fit {}: it is of counters", counters.about().name);
-        return Err(
-            Failure::usage(text).hint("--exact and --shuffle are for recordings of requests")
-        );
+        return Err(Failure::usage(text)
+            .hint("--exact, --shuffle and --parametric are for recordings of requests"));
     }
     let Some(disk) = &args.disk else {
         return Err(no_disk_of(counters));
@@ -270,9 +280,10 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
     let about = format!("{} · {host}", source.format);
     let report = plimsoll_report::profile(&source.recording, &about, profile);
     let mut text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
-    match &model.requests {
-        None => super::facts::append(&mut text, model),
-        Some(packed) => packed_requests(&mut text, packed),
+    match (&model.requests, &model.parametric) {
+        (None, _) => super::facts::append(&mut text, model),
+        (Some(packed), None) => packed_requests(&mut text, packed),
+        (Some(packed), Some(parametric)) => distributions(&mut text, packed, parametric),
     }
     fidelity(&mut text, &model.fidelity);
     if let Some(path) = output {
@@ -305,6 +316,22 @@ fn packed_requests(text: &mut String, packed: &Packed) {
         units::size(packed.footprint_bytes() as f64),
         units::size(packed.span_bytes() as f64),
     );
+}
+
+fn distributions(text: &mut String, packed: &Packed, parametric: &Parametric) {
+    let _ = writeln!(
+        text,
+        "\nDistributions of the requests, not the requests: {} are drawn of {} (seed {}). They touch {} of a device of at least {}.",
+        packed.requests(),
+        parametric.length(),
+        parametric.seed,
+        units::size(packed.footprint_bytes() as f64),
+        units::size(packed.span_bytes() as f64),
+    );
+    let _ = writeln!(text, "Not kept, and off by:");
+    for lost in &parametric.lost {
+        let _ = writeln!(text, "  {:<60}{}", lost.metric, lost.off);
+    }
 }
 
 fn fidelity(text: &mut String, lines: &[Fidelity]) {

@@ -8,9 +8,10 @@ use plimsoll_core::workload::{Workload, WorkloadFile};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the model, and beside it the file of its packed requests, if it has any.
+/// Writes the model, and beside it the file of its packed requests, if it has any; those that are drawn
+/// are drawn again when it is read.
 pub(super) fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
-    if let Some(packed) = &mut model.requests {
+    if let (Some(packed), None) = (&mut model.requests, &model.parametric) {
         let file = path.with_extension("requests");
         packed.file = file
             .file_name()

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::model::Packed;
+use plimsoll_core::model::{Packed, Parametric};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_engine::SimDevice;
@@ -219,9 +219,25 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
     if let Workload::Model(model) = &mut workload
         && let Some(packed) = &mut model.requests
     {
-        attach(path, packed)?;
+        match &model.parametric {
+            Some(parametric) => draw(path, parametric, packed)?,
+            None => attach(path, packed)?,
+        }
     }
     Ok(workload)
+}
+
+/// Draws the requests of a model of distributions.
+fn draw(model: &Path, parametric: &Parametric, packed: &mut Packed) -> Result<(), Failure> {
+    let drawn = parametric.pack().map_err(|error| about(model, &error))?;
+    let bytes = drawn.bytes().unwrap_or_default().to_vec();
+    packed.attach(bytes).map_err(|_| {
+        let text = "what is drawn from its distributions is not what they gave when it was made";
+        about(model, &text).hint(
+            "distributions are not changed by hand: make another model with plimsoll export --to \
+             plimsoll (--scale, --stretch, --draw)",
+        )
+    })
 }
 
 /// Reads the packed requests of a model from the file beside it.
