@@ -304,6 +304,9 @@ pub struct DeviceUse {
     pub merged: [u64; 2],
     /// Reads and writes of the workload.
     pub asked: Transfers,
+    /// Time with something in flight on the device; none in runs of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Nanos>,
 }
 
 /// Reads and writes.

@@ -68,6 +68,7 @@ impl DeviceWatch {
                 last.write_merges.saturating_sub(first.write_merges),
             ],
             asked: self.asked,
+            busy: Some(Nanos(busy_ns(&first, &last))),
         })
     }
 
@@ -77,6 +78,12 @@ impl DeviceWatch {
         let mut found = found.filter(|(name, _)| *name == self.device);
         found.next().map(|(_, counted)| counted)
     }
+}
+
+/// Time with something in flight between two looks.
+fn busy_ns(first: &DiskCounters, last: &DiskCounters) -> u64 {
+    let ms = last.active_ms.saturating_sub(first.active_ms);
+    ms.saturating_mul(1_000_000)
 }
 
 fn bytes(last: u64, first: u64) -> u64 {

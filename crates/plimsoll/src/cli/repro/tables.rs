@@ -183,10 +183,12 @@ pub(super) fn compared(results: &Results) -> Table {
             "#Deviation",
             "#Operations/s",
             "#In flight",
+            "#Device busy",
         ],
     );
     for entry in &results.manifest.entries {
         for arm in &results.manifest.arms {
+            let busy = busy(results, &entry.label, &arm.name);
             for kind in [Kind::Read, Kind::Write] {
                 let own = |t: &&plimsoll_core::event::TrialResult| {
                     t.trial.workload == entry.label && t.trial.arm == arm.name && !t.interrupted
@@ -215,14 +217,33 @@ pub(super) fn compared(results: &Results) -> Table {
                         "{:.3}",
                         ratio(service.sum_ns() as f64 / 1e9, seconds)
                     )),
+                    Cell::new(busy.map_or("–".into(), |busy| format!("{:.1} %", busy * 100.0))),
                 ]);
             }
         }
     }
     table.notes.push(
-        "In flight: operations in the storage on the mean, their service times together over the time. Overlapping operations all count, so it is never less than the utilisation of the device.".into(),
+        "In flight: operations in the storage on the mean, their service times together over the time. Overlapping operations all count.".into(),
+    );
+    table.notes.push(
+        "Device busy: share of the time with anything in flight on the block device below the system, reads and writes of everybody, as the kernel counts it; – where this machine counts none.".into(),
     );
     table
+}
+
+/// How much of the time the device below a system was busy under a workload; `None` where no trial
+/// saw one.
+fn busy(results: &Results, workload: &str, arm: &str) -> Option<f64> {
+    let own = |t: &&plimsoll_core::event::TrialResult| {
+        t.trial.workload == workload && t.trial.arm == arm && !t.interrupted
+    };
+    let used = results.trials.iter().filter(own);
+    let used = used.filter_map(|trial| trial.device.as_ref());
+    let times = used.filter_map(|used| Some((used.busy?, used.length)));
+    let (busy, length) = times.fold((Nanos(0), Nanos(0)), |(busy, length), one| {
+        (busy + one.0, length + one.1)
+    });
+    (length > Nanos(0)).then(|| ratio(busy.as_secs_f64(), length.as_secs_f64()))
 }
 
 /// Standard deviation in nanoseconds, of values as exact as the histogram keeps them.
