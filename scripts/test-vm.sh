@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Virtual machines from nothing to nothing: makes the image (a folder of images in IMAGES is used
-# instead), boots three nodes and a client, raises stacks on them, loads them (nfs from the client, iscsi
-# from here: one machine alone can have its disk), cuts the power of a node and switches it on again; then
+# instead), boots three nodes and a client, raises stacks on them, loads them (iscsi from here, the others,
+# most of them served by a kernel, from the client), cuts the power of a node and switches it on again; then
 # a SAN of RAID 5 whose active node loses its power under load and gets its leg rebuilt; takes all down,
 # and looks for what is left.
 set -euo pipefail
@@ -39,7 +39,9 @@ load() {
   step run randwrite,size=16M "$@" --for 5s -o "$place/run-$1"
   step stack down "$1"
 }
-load nfs --from c1 --on "$place/lab.toml"
+for stack in nfs 'nfs(server=knfsd)' nvmetcp 'iscsi(target=lio)'; do
+  load "$stack" --from c1 --on "$place/lab.toml"
+done
 load iscsi
 step vm shell n1 'echo synced >/data/kept; sync'
 step vm off n1
