@@ -146,7 +146,8 @@ impl Port {
                 return Ok(());
             }
         }
-        Err(io::Error::other("it says nothing but noise"))
+        // Of a client that left a moment ago, whose command has not noticed yet.
+        Err(io::ErrorKind::TimedOut.into())
     }
 
     /// Runs a command without input to its end, within `limit`.
