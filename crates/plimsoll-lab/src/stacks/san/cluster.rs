@@ -42,14 +42,6 @@ impl<'a> Cluster<'a> {
     pub(super) fn of(order: &'a Order<'a>) -> Result<Self, Unmet> {
         let servers = &order.site.servers;
         let mut unmet = Vec::new();
-        if servers.iter().any(|server| server.reach.is_this_machine()) {
-            unmet.push(
-                "every node needs a kernel of its own: name machines with --on lab.toml (plimsoll vm up \
-                 makes some)"
-                    .into(),
-            );
-            return Err(Unmet(unmet));
-        }
         for server in servers {
             if server.fence.is_empty() {
                 unmet.push(format!(
@@ -144,6 +136,14 @@ impl<'a> Cluster<'a> {
         let script = format!("{}/run", self.dir(node));
         let words = words.iter().map(ToString::to_string);
         Cmd::new("sh", std::iter::once(script).chain(words)).within_s(STEP_LIMIT_S)
+    }
+
+    /// The same for undoing, when the script may not be there yet, or not any more.
+    fn undoing(&self, node: &Node, word: &str, limit_s: u32) -> Action {
+        Action::RunIf {
+            when: Cmd::new("ls", [format!("{}/run", self.dir(node))]),
+            run: self.script(node, &[word]).within_s(limit_s),
+        }
     }
 
     /// What starts a node, in order.
@@ -252,7 +252,7 @@ impl<'a> Cluster<'a> {
         // to the next, and nobody is fenced for going.
         for node in all {
             let is_whole = Action::Await(self.script(node, &["whole"]).within_s(MOVE_LIMIT_S));
-            let stop = Action::Run(self.script(node, &["stop-all"]).within_s(MOVE_LIMIT_S));
+            let stop = self.undoing(node, "stop-all", MOVE_LIMIT_S);
             plan.step_on(&node.name, "see the array served", is_whole, Some(stop));
         }
     }
@@ -293,7 +293,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn add_array(&self, plan: &mut Plan) {
-        let clear = |node: &Node| Action::Run(self.script(node, &["clear"]));
+        let clear = |node: &Node| self.undoing(node, "clear", STEP_LIMIT_S);
         for node in self.with_disks() {
             let size = self.order.size_bytes.to_string();
             let reserve = Cmd::new("fallocate", ["--length".into(), size, self.disk(node)]);
@@ -309,7 +309,12 @@ impl<'a> Cluster<'a> {
         let create = Action::Run(self.script(first, &["create"]));
         plan.step_on(&first.name, "make the array", create, Some(clear(first)));
         for node in others {
-            plan.step_on(&node.name, "take the leg back", clear(node), None);
+            plan.step_on(
+                &node.name,
+                "take the leg back",
+                Action::Run(self.script(node, &["clear"])),
+                None,
+            );
         }
     }
 

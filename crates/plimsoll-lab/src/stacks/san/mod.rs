@@ -95,6 +95,10 @@ impl Stack for San {
         })
     }
 
+    fn needs_machines(&self, _: &Choice) -> bool {
+        true
+    }
+
     fn needs(&self, choice: &Choice) -> Needs {
         chain::needs().and(Needs {
             programs: vec!["mount", file_system::maker(&choice.settings)],

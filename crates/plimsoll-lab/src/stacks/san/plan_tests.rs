@@ -155,7 +155,7 @@ fn every_node_has_settings_of_its_own_for_the_same_array() {
 fn what_cannot_be_is_refused_before_anything_is_made() {
     let two = || machines(2, &["/lab/power"]);
     for (text, place, why) in [
-        ("san", Place::Here, "a kernel of its own"),
+        ("san", Place::Here, "it needs machines"),
         ("san", machines(2, &[]), "nobody can cut the power of n1"),
         ("san(raid=5)", two(), "it takes 3 servers"),
         ("san(raid=5,nodes=2)", two(), "RAID 5"),
