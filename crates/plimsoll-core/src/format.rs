@@ -24,7 +24,7 @@ impl FormatVersion {
     /// Ledgers of acknowledged writes.
     pub const LEDGER: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Journals of changes made to a machine.
-    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 5 };
+    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 6 };
 
     /// Whether a program that writes `self` may read `found`.
     #[must_use]
