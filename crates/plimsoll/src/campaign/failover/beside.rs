@@ -257,7 +257,7 @@ mod tests {
         let mut still = Still::default();
         let mut busy = OpStats::default();
         let mut stats = KindStats::default();
-        stats.response.record(Nanos(1));
+        stats.service.record(Nanos(1));
         busy.0.insert(Kind::Write, stats);
         assert_eq!(busy.ops(), 1);
         for idle in [true, false, true, true, true, false, true] {
