@@ -297,7 +297,7 @@ fn what_nodes_cannot_do_is_refused_before_anything_is_made() {
         ),
         (
             vec!["randread", "raid1", "--from", "n1", "--on", "lab.toml"],
-            "only one machine can have its disk mounted; leave out --from, or choose one of nfs",
+            "only this machine can have its disk mounted; leave out --from, or choose one of nvmetcp, nfs",
         ),
     ] {
         let args = [vec!["run"], args].concat();
