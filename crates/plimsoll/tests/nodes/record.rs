@@ -203,21 +203,27 @@ fn every_request_of_a_node_is_recorded_and_its_tracer_goes_with_the_connection()
     let args: Vec<&str> = line.split(' ').collect();
     for name in ["-INT", "-KILL"] {
         let recorder = start(&pair, &args);
-        let part = pair.path("made-n1.parquet.part");
+        let parts = ["n1", "n2"].map(|node| pair.path(&format!("made-{node}.parquet.part")));
+        let lengths =
+            || [&parts[0], &parts[1]].map(|part| part.metadata().map_or(0, |of| of.len()));
         let both = || [pair.agents("node1"), pair.agents("node2")].concat();
-        until("tracer", || part.exists() && instances(&both()) == 2);
-        let (agents, empty) = (both(), part.metadata().unwrap().len());
-        // The last event is switched on a moment after the file is there.
+        until("tracer", || {
+            lengths().iter().all(|length| *length > 0) && instances(&both()) == 2
+        });
+        let (agents, empty) = (both(), lengths());
+        let have_grown = |from: [u64; 2], by: u64| {
+            let now = lengths();
+            (0..2).all(|n| now[n] >= from[n] + by)
+        };
+        // The last event is switched on a moment after the file is there, on each node.
         until("request", || {
             device.read(1);
-            part.metadata().unwrap().len() > empty
+            have_grown(empty, 1)
         });
-        let before = part.metadata().unwrap().len();
+        let before = lengths();
         device.read(500);
         // 32 bytes each.
-        until("all requests", || {
-            part.metadata().unwrap().len() >= before + 500 * 32
-        });
+        until("all requests", || have_grown(before, 500 * 32));
         signal(recorder.id(), name);
         let output = recorder.wait_with_output().unwrap();
         pair.check_nothing_left();
