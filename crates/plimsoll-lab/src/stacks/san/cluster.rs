@@ -290,6 +290,9 @@ impl<'a> Cluster<'a> {
         for (name, text) in FILES {
             write(name, text.into(), None);
         }
+        let look = Action::Run(self.script(node, &["free"]));
+        let why = "see that nothing else is what it will be";
+        plan.step_on(&node.name, why, look, None);
     }
 
     fn add_array(&self, plan: &mut Plan) {

@@ -135,7 +135,10 @@ pub(crate) fn failover(
     let mut rng = Rng::new(wanted.seed.derive("moments", 0));
     let count = planned.len();
     for (number, choices) in (1..).zip(&planned) {
-        let next = ground.chosen(choices)?;
+        let next = match ground.chosen(choices) {
+            Ok(next) => next,
+            Err(failure) => return Ok((done, Err(failure))),
+        };
         tell(&format!(
             "{number} of {count}: {} {}",
             next.fault, next.victim.name
