@@ -269,7 +269,10 @@ fn one_pass(
     let steps = steps.into_iter();
     actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
     for (n, node, action) in actions {
-        let done = hosts.on(&node).and_then(|host| host.undo(&id, &action));
+        let done = match hosts.is_gone(&node) {
+            true => Ok(()),
+            false => hosts.on(&node).and_then(|host| host.undo(&id, &action)),
+        };
         match done {
             Ok(()) => {
                 if let Some(n) = n {

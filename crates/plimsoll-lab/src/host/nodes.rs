@@ -28,6 +28,11 @@ pub trait Hosts {
     /// [`Host::trust_programs`] for all of them.
     fn trust(&mut self, id: &str, programs: &[String]);
 
+    /// Whether a node is known to be no more, and all that was made on it.
+    fn is_gone(&self, _node: &str) -> bool {
+        false
+    }
+
     /// This machine.
     fn here(&self) -> &dyn Host;
 }
@@ -42,6 +47,8 @@ pub struct Nodes {
     /// This program, as it is copied to nodes; looked at when the first one is reached.
     program: Option<Program>,
     copied: fn(&str, Uploaded),
+    /// Nodes that are no more.
+    gone: Vec<String>,
 }
 
 impl fmt::Debug for Nodes {
@@ -74,6 +81,7 @@ impl Nodes {
             trusted: BTreeMap::new(),
             program: None,
             copied: |_, _| {},
+            gone: Vec::new(),
         }
     }
 
@@ -81,6 +89,13 @@ impl Nodes {
     #[must_use]
     pub fn telling(mut self, copied: fn(&str, Uploaded)) -> Self {
         self.copied = copied;
+        self
+    }
+
+    /// The same, where these nodes are no more, nor what was made on them.
+    #[must_use]
+    pub fn without(mut self, gone: &[String]) -> Self {
+        self.gone = gone.to_vec();
         self
     }
 
@@ -175,6 +190,10 @@ impl Hosts for Nodes {
             Reached::Agent(host) => Ok(&mut **host),
             Reached::Not(why, _) => Err(HostError::State(why.clone())),
         }
+    }
+
+    fn is_gone(&self, node: &str) -> bool {
+        self.gone.iter().any(|name| name == node)
     }
 
     fn meet(&mut self, nodes: &[Node]) {

@@ -3,9 +3,11 @@
 
 use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome};
+use plimsoll_core::plan::HERE;
 use plimsoll_lab::host::agent::forget_copy;
 use plimsoll_lab::journal::{Record, StateDir};
 use plimsoll_lab::raise;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Remove everything plimsoll made on this machine and has not removed itself.
@@ -15,7 +17,8 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll raze --dry-run
-  plimsoll raze")]
+  plimsoll raze
+  plimsoll raze --gone n1,n2")]
 pub(super) struct Args {
     /// Print what was done as JSON.
     #[arg(long)]
@@ -23,17 +26,22 @@ pub(super) struct Args {
     /// Print what would be undone and do nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Nodes that are no more, separated by commas: what was made on them counts as removed.
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
+    gone: Vec<String>,
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
     let state = super::state_dir()?;
+    check_gone(&state, &args.gone)?;
     if args.dry_run {
         print_steps(&state, args.json, |_| true)?;
         return Ok(ExitCode::SUCCESS);
     }
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = super::stop_flag()?;
-    let all = raise::raze_all(&state, &mut super::nodes()).map_err(unreadable(&state))?;
+    let all = raise::raze_all(&state, &mut super::nodes().without(&args.gone))
+        .map_err(unreadable(&state))?;
     // The copy of a controller on another machine, if this is a node of one.
     forget_copy(&state);
     // Directories that held only what is gone now go too; those with anything in them stay.
@@ -64,6 +72,28 @@ pub(super) fn main(args: &Args) -> Outcome {
         ));
     }
     verdict(&left)
+}
+
+/// A node that no journal names is a mistake of the hand.
+fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), Failure> {
+    let found = raise::list(state).map_err(unreadable(state))?;
+    let records = found.iter().filter_map(|found| found.record.as_ref().ok());
+    let entries = records.flat_map(|record| &record.entries);
+    let known: BTreeSet<&str> = entries.map(|entry| &*entry.step.node).collect();
+    for name in gone {
+        if name == HERE || !known.contains(name.as_str()) {
+            let known: Vec<&str> = known.iter().copied().filter(|node| *node != HERE).collect();
+            let known = match known.is_empty() {
+                true => "nothing stands on other nodes".into(),
+                false => format!("there is something on {}", known.join(", ")),
+            };
+            return Err(
+                Failure::usage(format!("take node '{name}' as gone: no journal names it"))
+                    .hint(known),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Prints what undoing would do, for the journals that `wanted` chooses.
@@ -108,7 +138,10 @@ pub(super) fn verdict(left: &[String]) -> Outcome {
         Code::NotCleaned,
         format!("remove everything; left:\n  {}", left.join("\n  ")),
     )
-    .hint("end what still uses it, then run `plimsoll raze` again"))
+    .hint(
+        "end what still uses it, then run `plimsoll raze` again; what was on a node that is no more is \
+         given up by: plimsoll raze --gone NODE",
+    ))
 }
 
 fn unreadable(state: &StateDir) -> impl Fn(std::io::Error) -> Failure {

@@ -183,6 +183,34 @@ fn what_stands_on_a_node_outlives_its_controller_and_is_razed_from_here() {
 }
 
 #[test]
+fn of_a_node_that_is_no_more_nothing_is_waited_for() {
+    if !is_possible("node that is gone") {
+        return;
+    }
+    let lab = Lab::new();
+    let mut hosts = lab.nodes();
+    let standing = raised(&lab, &plan(&lab.node()), &mut hosts);
+    drop((standing.map_err(|error| error.to_string()).unwrap(), hosts));
+    until("end of the agent", || lab.processes("ssh").is_empty());
+    let output = lab.run(&["raze", "--gone", "n77"]);
+    assert_eq!(output.status.code(), Some(2));
+    let name = lab.node().name;
+    let said = text(&output);
+    assert!(
+        said.contains("'n77'") && said.contains(&format!("there is something on {name}")),
+        "{said}"
+    );
+    check_standing(&lab);
+    let output = lab.run(&["raze", "--gone", &name]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(record(&lab).is_none());
+    // This one is there all the same.
+    let output = lab.run_program(&lab.copy().unwrap(), "node1", &["raze"]);
+    assert!(output.status.success(), "{}", text(&output));
+    lab.check_nothing_left();
+}
+
+#[test]
 fn a_connection_that_is_cut_in_a_step_leaves_nothing() {
     if !is_possible("connection cut") {
         return;
