@@ -230,6 +230,8 @@ fn with_all_returning(blow: Blow, made: &Made, site: &Site) -> Result<Blow, Unme
     for server in &made.servers {
         restores.extend_from_slice(restoring(server, made)?[1]);
     }
+    // All are started before any of them is waited for: one may wait until the others are there.
+    restores.sort_by_key(|(_, action)| matches!(action, Action::Await(_)));
     let blow = Blow {
         takes_processes: true,
         ..blow

@@ -14,6 +14,7 @@ fn node(name: &str, reach: Reach, address: &str) -> Node {
         first_port: 0,
         power: Vec::new(),
         fence: Vec::new(),
+        fence_next: Vec::new(),
         faults: Vec::new(),
     }
 }
@@ -252,11 +253,19 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
         node.power = vec!["switch".into(), node.name.clone()];
         node.faults = vec!["hurt".into(), node.name.clone()];
     }
+    // It is there again when the second one is, which is brought back after it.
+    let Proof::Survives { restore, .. } = &mut made.proofs[0] else {
+        panic!("it is the first");
+    };
+    restore.push((
+        "n1".into(),
+        Action::Await(plimsoll_core::plan::Cmd::new("whole", [""; 0])),
+    ));
     let text = |actions: &[(String, Action)]| -> Vec<String> {
         actions.iter().map(|(at, a)| format!("{at}: {a}")).collect()
     };
     let all = ["here: switch n1 on", "here: switch n2 on"];
-    let back = ["n1: mkdir back", "n2: mkdir again"];
+    let back = ["n1: mkdir back", "n2: mkdir again", "n1: wait for 'whole'"];
     let blow = plan(Fault::Partition, &server(1), &made, &site).unwrap();
     assert!(blow.takes_processes);
     let heal = text(&blow.heal);
@@ -264,7 +273,7 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
     assert!(heal[..2] == all && heal[3..] == back, "{heal:?}");
     // What comes and goes is healed often, and they are brought back once.
     let blow = plan(Fault::Flap, &server(1), &made, &site).unwrap();
-    assert_eq!((blow.heal.len(), text(&blow.after).len()), (1, 4));
+    assert_eq!((blow.heal.len(), text(&blow.after).len()), (1, 5));
     let blow = plan(Fault::PowerCut, &server(2), &made, &site).unwrap();
     let heal = text(&blow.heal);
     assert!(

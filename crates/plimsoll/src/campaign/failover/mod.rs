@@ -48,6 +48,9 @@ const GOING_ON: Duration = Duration::from_secs(12);
 /// Time between two looks at them.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Longest wait in one piece: so long a wish to stop may go unseen.
+const WAIT_PIECE_S: u32 = 30;
+
 /// What is wanted.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
@@ -373,8 +376,8 @@ impl Ground {
         }
         let healing_at = Sessions::now();
         // Whatever went wrong until now.
-        let healed = self.carry_out(&blow.heal, planned);
-        let healed = healed.and_then(|()| self.carry_out(&blow.after, planned));
+        let healed = self.heal(&blow.heal, planned, stop);
+        let healed = healed.and_then(|()| self.heal(&blow.after, planned, stop));
         let crashed = match blow.takes_processes {
             true => 0,
             false => crashed(&processes, &self.processes(planned)),
@@ -388,7 +391,7 @@ impl Ground {
             others.end();
             ended = sessions.end();
         }
-        let healed = healed.and_then(|()| self.carry_out(&given_up, planned));
+        let healed = healed.and_then(|()| self.heal(&given_up, planned, stop));
         let healed_at = Sessions::now();
         healed.map_err(|failure| {
             failure.hint(format!(
@@ -505,6 +508,34 @@ impl Ground {
     ) -> Result<(), Failure> {
         let what = format!("{} {}", planned.fault, planned.victim.name);
         faults::carry_out(actions, &self.id, &mut self.nodes).map_err(doing(Code::Failed, what))
+    }
+
+    /// Heals; what is then waited for may take as long as a disk is copied, so it is waited for in
+    /// pieces, and no longer than until somebody says stop.
+    fn heal(
+        &mut self,
+        actions: &[(String, Action)],
+        planned: &Planned,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        for (node, action) in actions {
+            let Action::Await(cmd) = action else {
+                self.carry_out(&[(node.clone(), action.clone())], planned)?;
+                continue;
+            };
+            let mut left_s = cmd.limit_s;
+            while !stop.load(Ordering::Relaxed) {
+                let piece_s = left_s.min(WAIT_PIECE_S);
+                let piece = Action::Await(cmd.clone().within_s(piece_s));
+                left_s -= piece_s;
+                match self.carry_out(&[(node.clone(), piece)], planned) {
+                    Err(failure) if left_s == 0 => return Err(failure),
+                    Err(_) => {}
+                    Ok(()) => break,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Lets a fault last: so long as was asked, and then until the sessions go on or are given up.
