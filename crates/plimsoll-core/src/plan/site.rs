@@ -146,6 +146,9 @@ pub struct Node {
     /// nobody named one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fence: Vec<String>,
+    /// The same by another way, for when that one fails; empty when nobody named one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fence_next: Vec<String>,
     /// The command that does faults to it, the name of the fault and `try`, `on` or `off` added; empty
     /// when nobody named one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -26,6 +26,8 @@ pub struct Machine {
     /// The command by which the other nodes cut its power, `off` or `status` and its name added; empty
     /// when there is none.
     pub fence: Vec<String>,
+    /// The same by another way, for when that one fails; empty when there is none.
+    pub fence_next: Vec<String>,
     /// The command that does faults to it, the name of the fault and `try`, `on` or `off` added; empty
     /// when there is none.
     pub faults: Vec<String>,
@@ -165,6 +167,7 @@ fn unseen(machine: &Machine) -> Node {
         first_port: 0,
         power: machine.power.clone(),
         fence: machine.fence.clone(),
+        fence_next: machine.fence_next.clone(),
         faults: machine.faults.clone(),
     }
 }

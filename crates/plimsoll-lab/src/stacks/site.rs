@@ -69,6 +69,7 @@ pub(super) fn site(
         first_port,
         power: Vec::new(),
         fence: Vec::new(),
+        fence_next: Vec::new(),
         faults: Vec::new(),
     };
     Ok(match place {

@@ -41,6 +41,7 @@ pub(crate) fn machines() -> Place {
         address: format!("10.0.0.{number}"),
         power: Vec::new(),
         fence: Vec::new(),
+        fence_next: Vec::new(),
         faults: Vec::new(),
         dir: "/srv/bench".into(),
     };

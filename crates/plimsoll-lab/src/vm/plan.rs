@@ -147,6 +147,7 @@ impl<'a> Planned<'a> {
             first_port: 0,
             power: commands.power_of(&name),
             fence: vec![GUEST_POWER.into()],
+            fence_next: Vec::new(),
             faults: commands.faults_of(&name),
             name,
         };

@@ -56,6 +56,8 @@ struct NodeEntry {
     #[serde(default)]
     fence: Vec<String>,
     #[serde(default)]
+    fence_next: Vec<String>,
+    #[serde(default)]
     faults: Vec<String>,
 }
 
@@ -103,7 +105,8 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
             address: entry.address.clone(),
             dir: checked_dir(&entry.dir).map_err(of_node)?,
             power: entry.power.clone(),
-            fence: checked_fence(&entry.fence).map_err(of_node)?,
+            fence: checked_fence("fence", &entry.fence).map_err(of_node)?,
+            fence_next: checked_next(entry).map_err(of_node)?,
             faults: entry.faults.clone(),
         });
     }
@@ -118,15 +121,22 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
 }
 
 /// The words go through files of others, where blanks part them and quotes end them.
-fn checked_fence(words: &[String]) -> Result<Vec<String>, String> {
+fn checked_fence(key: &str, words: &[String]) -> Result<Vec<String>, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@=:,".contains(c);
     match words.iter().find(|word| !word.chars().all(is_plain)) {
         None => Ok(words.to_vec()),
         Some(word) => Err(format!(
-            "the word '{word}' of fence may have only letters, digits and / . _ - + @ = : ,; put the \
+            "the word '{word}' of {key} may have only letters, digits and / . _ - + @ = : ,; put the \
              rest into a script and name that"
         )),
     }
+}
+
+fn checked_next(entry: &NodeEntry) -> Result<Vec<String>, String> {
+    if entry.fence.is_empty() && !entry.fence_next.is_empty() {
+        return Err("fence_next is what is tried when fence fails, and there is no fence".into());
+    }
+    checked_fence("fence_next", &entry.fence_next)
 }
 
 fn check_name(n: usize, name: &str) -> Result<(), String> {

@@ -393,6 +393,7 @@ pub(crate) fn node(place: &Path, address: &str) -> Node {
         direct_align_bytes: 0,
         power: Vec::new(),
         fence: Vec::new(),
+        fence_next: Vec::new(),
         faults: Vec::new(),
         first_port: 24_260,
     }

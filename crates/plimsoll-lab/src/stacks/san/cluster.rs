@@ -283,7 +283,12 @@ impl<'a> Cluster<'a> {
         );
         write(
             "cib.xml",
-            config::cib(&self.parameters(), servers, self.with_disks()),
+            config::cib(
+                self.order.settings(),
+                &self.parameters(),
+                servers,
+                self.with_disks(),
+            ),
             None,
         );
         write("settings", self.settings_of(node), None);

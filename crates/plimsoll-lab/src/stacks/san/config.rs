@@ -119,11 +119,20 @@ pub(super) fn ring(dir: &str, servers: &[Node], token_ms: u64) -> String {
 pub(super) type Parameters = Vec<(&'static str, String)>;
 
 /// What the cluster keeps at first.
-pub(super) fn cib(parameters: &Parameters, servers: &[Node], with_disks: &[Node]) -> String {
-    let delay_s = if servers.len() == 2 {
-        TWO_NODE_DELAY_S
-    } else {
-        0
+pub(super) fn cib(
+    settings: &Settings,
+    parameters: &Parameters,
+    servers: &[Node],
+    with_disks: &[Node],
+) -> String {
+    let is_preferred = settings.text("prefer") == "active";
+    let delay_s = match servers {
+        [_, _] if is_preferred => TWO_NODE_DELAY_S,
+        _ => 0,
+    };
+    let chance_s = match servers {
+        [_, _] if !is_preferred => 2 * TWO_NODE_DELAY_S,
+        _ => 0,
     };
     let properties = pairs(
         "cluster",
@@ -141,7 +150,8 @@ pub(super) fn cib(parameters: &Parameters, servers: &[Node], with_disks: &[Node]
             ("node-action-limit", "8".into()),
         ],
     );
-    let fences: String = servers.iter().map(fence).collect();
+    let fences: String = servers.iter().map(|node| fences(node, chance_s)).collect();
+    let levels: String = servers.iter().map(levels).collect();
     let clone = pairs(
         "legs",
         &[
@@ -173,7 +183,7 @@ pub(super) fn cib(parameters: &Parameters, servers: &[Node], with_disks: &[Node]
          <primitive id=\"leg\" class=\"ocf\" provider=\"plimsoll\" type=\"leg\">\
          <instance_attributes id=\"leg-parameters\">{agent}</instance_attributes>\n\
          <operations>{}</operations></primitive></clone>\n</resources>\n\
-         <constraints>{bans}</constraints>\n\
+         <constraints>{bans}</constraints>\n<fencing-topology>{levels}</fencing-topology>\n\
          <rsc_defaults><meta_attributes id=\"defaults\">{defaults}</meta_attributes></rsc_defaults>\n\
          </configuration>\n<status/>\n</cib>\n",
         operations()
@@ -198,23 +208,48 @@ fn operations() -> String {
     timed.map(operation).concat()
 }
 
-/// The power switch of a node, as the others use it.
-fn fence(node: &Node) -> String {
+/// The names of the power switches of a node, and the commands that are behind them.
+fn switches(node: &Node) -> impl Iterator<Item = (String, &[String])> {
     let name = &node.name;
-    let parameters = pairs(
-        &format!("fence-{name}"),
-        &[
-            ("command", node.fence.join(" ")),
-            ("pcmk_host_list", name.clone()),
-            ("pcmk_host_check", "static-list".into()),
-        ],
-    );
-    format!(
-        "<primitive id=\"fence-{name}\" class=\"stonith\" type=\"fence_plimsoll\">\
-         <instance_attributes id=\"fence-{name}-parameters\">{parameters}</instance_attributes>\
-         <operations><op id=\"fence-{name}-monitor\" name=\"monitor\" interval=\"600s\" timeout=\"60s\"/>\
-         </operations></primitive>\n"
-    )
+    [
+        (format!("fence-{name}"), &node.fence[..]),
+        (format!("fence-{name}-next"), &node.fence_next[..]),
+    ]
+    .into_iter()
+    .filter(|(_, command)| !command.is_empty())
+}
+
+/// The power switches of a node, as the others use them; each waits up to `chance_s` at first.
+fn fences(node: &Node, chance_s: u32) -> String {
+    let switch = |(id, command): (String, &[String])| {
+        let parameters = pairs(
+            &id,
+            &[
+                ("command", command.join(" ")),
+                ("pcmk_host_list", node.name.clone()),
+                ("pcmk_host_check", "static-list".into()),
+                ("pcmk_delay_max", format!("{chance_s}s")),
+            ],
+        );
+        format!(
+            "<primitive id=\"{id}\" class=\"stonith\" type=\"fence_plimsoll\">\
+             <instance_attributes id=\"{id}-parameters\">{parameters}</instance_attributes>\
+             <operations><op id=\"{id}-monitor\" name=\"monitor\" interval=\"600s\" timeout=\"60s\"/>\
+             </operations></primitive>\n"
+        )
+    };
+    switches(node).map(switch).collect()
+}
+
+/// In which order they are tried.
+fn levels(node: &Node) -> String {
+    let level = |(n, (id, _)): (u32, (String, _))| {
+        format!(
+            "<fencing-level id=\"{id}-level\" target=\"{}\" index=\"{n}\" devices=\"{id}\"/>",
+            node.name
+        )
+    };
+    (1..).zip(switches(node)).map(level).collect()
 }
 
 /// A node without a disk has no leg.

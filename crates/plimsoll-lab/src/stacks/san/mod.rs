@@ -57,6 +57,13 @@ const SETTINGS: &[Setting] = &[
         help: "what is written waits for a lost leg until it is safe to go on without it; off: it does \
                not, as hand-made arrays do, and acknowledged writes can be lost: a control of tests",
     },
+    Setting {
+        name: "prefer",
+        unit: Unit::Choice(&["active", "any"]),
+        default: "active",
+        help: "which of two nodes that lost each other goes on: the one that runs the array, which cuts \
+               the other's power 3 s sooner; or any, by chance",
+    },
     file_system::FS,
     Setting {
         name: "fail_after",

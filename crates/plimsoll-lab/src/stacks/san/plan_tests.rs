@@ -16,6 +16,7 @@ fn machines(count: u8, fence: &[&str]) -> Place {
         address: format!("10.92.1.{number}"),
         power: Vec::new(),
         fence: fence.iter().map(ToString::to_string).collect(),
+        fence_next: Vec::new(),
         faults: Vec::new(),
         dir: "/srv/bench".into(),
     };
@@ -106,6 +107,18 @@ fn two_nodes_ask_each_other_and_three_vote() {
         kept.contains("name=\"priority-fencing-delay\" value=\"3s\""),
         "{kept}"
     );
+    assert!(
+        kept.contains("index=\"1\" devices=\"fence-n1\"") && !kept.contains("index=\"2\""),
+        "{kept}"
+    );
+    let any = planned("san(prefer=any)", machines(2, &["/lab/power"])).unwrap();
+    let kept = written(&any, "n2", "/cib.xml");
+    for part in [
+        "name=\"priority-fencing-delay\" value=\"0s\"",
+        "id=\"fence-n1-pcmk_delay_max\" name=\"pcmk_delay_max\" value=\"6s\"",
+    ] {
+        assert!(kept.contains(part), "{part} in {kept}");
+    }
     let voted = planned("san(witness,token=5s)", machines(3, &["/lab/power"])).unwrap();
     let ring = written(&voted, "n3", "/ring.conf");
     assert!(
@@ -254,5 +267,24 @@ fn every_parameter_that_a_plan_sets_is_one_of_the_agent() {
             described.contains(&format!("<parameter name=\"{name}\"")),
             "{name}"
         );
+    }
+}
+
+#[test]
+fn a_second_way_to_cut_power_is_tried_second() {
+    let Place::Inventory(mut inventory) = machines(2, &["/lab/power"]) else {
+        unreachable!("they are machines of an inventory");
+    };
+    for machine in &mut inventory.machines {
+        machine.fence_next = vec!["/usr/local/sbin/socket".into(), "rack2".into()];
+    }
+    let planned = planned("san", Place::Inventory(inventory)).unwrap();
+    let kept = written(&planned, "n1", "/cib.xml");
+    for part in [
+        "target=\"n2\" index=\"1\" devices=\"fence-n2\"",
+        "target=\"n2\" index=\"2\" devices=\"fence-n2-next\"",
+        "id=\"fence-n2-next-command\" name=\"command\" value=\"/usr/local/sbin/socket rack2\"",
+    ] {
+        assert!(kept.contains(part), "{part} in {kept}");
     }
 }

@@ -74,6 +74,7 @@ mod tests {
             first_port: 0,
             power: words.to_vec(),
             fence: vec!["/lab/power".into()],
+            fence_next: Vec::new(),
             faults: words[1..].to_vec(),
         };
         let place = tempfile::tempdir().unwrap();
