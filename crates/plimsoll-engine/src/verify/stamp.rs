@@ -3,7 +3,11 @@
 //!
 //! Layout of a sector, little endian: magic, run, target and file (4 bytes each), offset, version,
 //! writer and epoch (4 bytes each), operation, intended time, seed of the filler (8 bytes each where
-//! nothing else is said), filler drawn from that seed, CRC32C of all before it (4 bytes).
+//! nothing else is said), filler drawn from that seed, checksum of all before it (4 bytes).
+//!
+//! The checksum is a CRC32C, turned and shifted. As it comes out of the calculation it would give every
+//! sector the same CRC32C as a whole, and storage that keeps that sum of its blocks, as btrfs and Ceph
+//! do, could not tell one stamped block from another: a stale mirror would pass for a good one.
 
 use plimsoll_core::crc32c::crc32c;
 use plimsoll_core::num::saturating_u32;
@@ -20,6 +24,13 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"PLIMSECT");
 
 /// Where the filler begins.
 const FILLER_AT: usize = 72;
+
+/// The checksum of the bytes of a sector before it. Turned and shifted as LevelDB does it ("masked",
+/// `util/crc32c.h`), for the same reason.
+fn sum_of(body: &[u8]) -> [u8; 4] {
+    let sum = crc32c(body).rotate_right(15).wrapping_add(0xa282_ead8);
+    sum.to_le_bytes()
+}
 
 /// What a sector says of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,8 +100,8 @@ fn stamp_sector(sector: &mut [u8], stamp: Stamp) {
         place.copy_from_slice(&word.to_le_bytes());
     }
     fill_random(&mut sector[FILLER_AT..body], &mut Rng::new(filler));
-    let sum = crc32c(&sector[..body]);
-    sector[body..].copy_from_slice(&sum.to_le_bytes());
+    let sum = sum_of(&sector[..body]);
+    sector[body..].copy_from_slice(&sum);
 }
 
 /// Reads a sector.
@@ -103,7 +114,7 @@ pub(crate) fn read_sector(sector: &[u8]) -> Found {
         let bytes = body[index * 8..][..8].try_into();
         u64::from_le_bytes(bytes.expect("eight bytes are eight bytes"))
     };
-    if crc32c(body).to_le_bytes() != sum || word(0) != MAGIC {
+    if sum_of(body) != sum || word(0) != MAGIC {
         return Found::Garbage;
     }
     let (low, high) = (
@@ -128,6 +139,7 @@ pub(crate) fn read_sector(sector: &[u8]) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_sector_says_what_was_stamped_and_any_flipped_bit_shows() {
@@ -158,5 +170,20 @@ mod tests {
             assert_eq!(read_sector(second), Found::Garbage, "byte {byte}");
             second[byte] ^= 0x10;
         }
+    }
+
+    #[test]
+    fn storage_that_keeps_the_same_checksum_can_tell_blocks_apart() {
+        let mut sums = BTreeSet::new();
+        for version in 1..=1000 {
+            let mut block = [0; 8 * SECTOR_BYTES];
+            let first = Stamp {
+                version,
+                ..Stamp::default()
+            };
+            stamp_block(&mut block, first);
+            sums.insert(crc32c(&block));
+        }
+        assert_eq!(sums.len(), 1000);
     }
 }
