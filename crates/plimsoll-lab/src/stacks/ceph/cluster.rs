@@ -197,9 +197,8 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    fn add_daemon(&self, plan: &mut Plan, (why, name): (&str, &str), cmd: Cmd, ready: Ready) {
+    fn add_daemon(&self, plan: &mut Plan, why: &str, (name, start): (&str, Action)) {
         let mark = self.mark(name);
-        let start = self.start(name, cmd, ready);
         let node = &self.nodes[0].name;
         plan.step_on(node, why, start, Some(Action::Stop { mark }));
     }
@@ -234,9 +233,7 @@ impl<'a> Cluster<'a> {
         plan.step("write the settings", write, None);
         self.add_keys(plan);
         self.add_monitor(plan);
-        let manager = self.daemon("ceph-mgr", "x", &self.nodes[0]);
-        let ready = Ready::Exists(format!("{}/mgr.x.asok", self.dir));
-        self.add_daemon(plan, ("start the manager", "mgr"), manager, ready);
+        self.add_daemon(plan, "start the manager", self.manager_start());
         for osd in self.osds() {
             osd.add_to(plan);
         }
@@ -274,9 +271,25 @@ impl<'a> Cluster<'a> {
         let words = ["--mkfs", "--id", "a", "--monmap", &map, "--keyring", &keys];
         let make = Action::Run(self.command("ceph-mon", &words).within_s(MAKE_LIMIT_S));
         plan.step("make the store of the monitor", make, None);
-        let monitor = self.daemon("ceph-mon", "a", &self.nodes[0]);
-        let why = "start the monitor";
-        self.add_daemon(plan, (why, "mon"), monitor, Ready::Port(PORT));
+        self.add_daemon(plan, "start the monitor", self.monitor_start());
+    }
+
+    /// What starts the daemons that are there once, with their names. All are on the first node.
+    fn monitor_start(&self) -> (&'static str, Action) {
+        let daemon = self.daemon("ceph-mon", "a", &self.nodes[0]);
+        ("mon", self.start("mon", daemon, Ready::Port(PORT)))
+    }
+
+    fn manager_start(&self) -> (&'static str, Action) {
+        let daemon = self.daemon("ceph-mgr", "x", &self.nodes[0]);
+        let ready = Ready::Exists(format!("{}/mgr.x.asok", self.dir));
+        ("mgr", self.start("mgr", daemon, ready))
+    }
+
+    fn metadata_start(&self) -> (&'static str, Action) {
+        let daemon = self.daemon("ceph-mds", "a", &self.nodes[0]);
+        let ready = Ready::Exists(format!("{}/mds.a.asok", self.dir));
+        ("mds", self.start("mds", daemon, ready))
     }
 
     /// Adds the file system over the pool, and who serves its names.
@@ -285,25 +298,34 @@ impl<'a> Cluster<'a> {
         self.run(plan, why, &["osd", "pool", "create", "meta", "8"]);
         let why = "make the file system";
         self.run(plan, why, &["fs", "new", "fs", "meta", POOL]);
-        let server = self.daemon("ceph-mds", "a", &self.nodes[0]);
-        let ready = Ready::Exists(format!("{}/mds.a.asok", self.dir));
-        self.add_daemon(plan, ("start the metadata server", "mds"), server, ready);
+        self.add_daemon(plan, "start the metadata server", self.metadata_start());
     }
 
-    /// The servers that are watched.
+    /// The servers that are watched. Without the first, which has the only monitor, nothing goes on.
     pub(super) fn servers(&self) -> Vec<Server> {
+        let with_names = !super::is_rbd(self.order.settings());
         let server = |osd: Osd<'_>| {
             let mut marks = vec![osd.mark()];
+            let mut restore = Vec::new();
             if osd.number == 0 {
-                let own = ["mon", "mgr", "mds"];
-                marks.extend(own.map(|name| self.mark(name)));
+                let names = with_names.then(|| self.metadata_start());
+                let once = [
+                    Some(self.monitor_start()),
+                    Some(self.manager_start()),
+                    names,
+                ];
+                for (name, start) in once.into_iter().flatten() {
+                    marks.push(self.mark(name));
+                    restore.push((osd.node.name.clone(), start));
+                }
+                restore.push((osd.node.name.clone(), osd.restart()));
             }
             Server {
                 name: osd.node.name.clone(),
                 node: osd.node.name.clone(),
                 marks,
                 asked: None,
-                restore: Vec::new(),
+                restore,
             }
         };
         self.osds().map(server).collect()
@@ -314,6 +336,14 @@ impl Osd<'_> {
     /// What Ceph calls it.
     pub(super) fn name(&self) -> String {
         format!("osd.{}", self.number)
+    }
+
+    /// What is lost with it: its node, where it is alone on that.
+    pub(super) fn known_as(&self) -> String {
+        match self.number > 0 && self.node.has_network() {
+            true => self.node.name.clone(),
+            false => self.name(),
+        }
     }
 
     /// Where its disk lies.

@@ -188,7 +188,7 @@ fn proofs(order: &Order<'_>, cluster: &Cluster<'_>) -> Vec<Proof> {
             dir: osd.dir(),
         });
         proofs.push(Proof::Survives {
-            node: osd.name(),
+            node: osd.known_as(),
             lose: vec![(osd.node.name.clone(), osd.stop())],
             restore: vec![(osd.node.name.clone(), osd.restart())],
         });
