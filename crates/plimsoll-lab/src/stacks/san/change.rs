@@ -36,10 +36,17 @@ pub(super) fn plan(verb: Verb, cluster: &Cluster<'_>, record: &Record) -> Result
                 plan.step_on(&last.name, &why, action, None);
             }
         }
-        (Verb::Rebuild, true) => {
-            for daemon in cluster.daemons(last) {
-                let why = format!("bring node {} back", last.name);
-                plan.step_on(&last.name, &why, daemon, None);
+        // Of nodes that were not taken away some may have lost their power; those that run are let be.
+        (Verb::Rebuild, _) => {
+            let gone = match is_gone {
+                true => std::slice::from_ref(last),
+                false => cluster.members(),
+            };
+            for node in gone {
+                for daemon in cluster.daemons(node) {
+                    let why = format!("bring node {} back", node.name);
+                    plan.step_on(&node.name, &why, daemon, None);
+                }
             }
             let whole = Action::Await(cluster.script(last, &["whole"]).within_s(REBUILD_LIMIT_S));
             plan.step_on(&last.name, "wait until it has what it missed", whole, None);
@@ -61,7 +68,6 @@ pub(super) fn plan(verb: Verb, cluster: &Cluster<'_>, record: &Record) -> Result
                 last.name
             ));
         }
-        (Verb::Rebuild, false) => return unmet("no node was taken away; all are there".into()),
         (Verb::Grow | Verb::Snapshot, _) => {
             return unmet(format!("an array whose legs are all taken cannot {verb}"));
         }

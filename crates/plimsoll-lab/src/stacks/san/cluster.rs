@@ -66,13 +66,14 @@ impl<'a> Cluster<'a> {
         })
     }
 
-    fn servers_of_site(&self) -> &'a [Node] {
+    /// All nodes, those without a disk too.
+    pub(super) fn members(&self) -> &'a [Node] {
         &self.order.site.servers
     }
 
     /// The nodes that have a leg; the first makes the array.
     pub(super) fn with_disks(&self) -> &'a [Node] {
-        &self.servers_of_site()[..self.with_disks]
+        &self.members()[..self.with_disks]
     }
 
     /// Directory of a node.
@@ -205,7 +206,7 @@ impl<'a> Cluster<'a> {
             .iter()
             .map(|(name, value)| format!("{name}='{value}'\n"))
             .collect();
-        let count = self.servers_of_site().len();
+        let count = self.members().len();
         let level = self.order.settings().text("raid");
         let (names, node) = (names.join(" "), &node.name);
         let _ = write!(
@@ -223,11 +224,11 @@ impl<'a> Cluster<'a> {
             Action::MakeSecret(key.clone()),
             None,
         );
-        for node in self.servers_of_site() {
+        for node in self.members() {
             self.add_files(plan, node, &key);
         }
         self.add_array(plan);
-        let all = self.servers_of_site();
+        let all = self.members();
         for node in all {
             let [ring, _] = self.daemons(node);
             let mark = self.mark(node, "ring");
@@ -275,7 +276,7 @@ impl<'a> Cluster<'a> {
         };
         // The ring wants 128 bytes at least.
         write("key", "{secret}".repeat(4), Some(format!("{dir}/secret")));
-        let servers = self.servers_of_site();
+        let servers = self.members();
         write(
             "ring.conf",
             config::ring(&dir, servers, self.token_ms),
