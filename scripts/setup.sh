@@ -51,6 +51,10 @@ vm=(
   "erofs-utils mkfs.erofs packs-that-image"
   "cpio cpio packs-the-first-files-they-boot-from"
   "iproute2 ip network-of-the-virtual-machines"
+  "qemu-utils qemu-img packs-the-disk-of-an-appliance"
+  "fdisk sfdisk parts-that-disk"
+  "grub-common grub-mkimage makes-the-boot-loader-of-that-disk"
+  "grub-pc-bin /usr/lib/grub/i386-pc/boot.img is-that-boot-loader"
 )
 build=("gcc cc links-the-program" "libc6-dev /usr/lib/*/libc.a makes-the-program-static")
 case $what in

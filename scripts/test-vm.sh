@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Virtual machines from nothing to nothing: makes the image (a folder of images in IMAGES is used
-# instead), boots three nodes and a client, raises stacks on them, loads them (iscsi from here, the others,
-# most of them served by a kernel, from the client), cuts the power of a node and switches it on again; then
-# a SAN of RAID 5 whose active node loses its power under load and gets its leg rebuilt; takes all down,
-# and looks for what is left.
+# instead), and of it an appliance that is joined over ssh; boots three nodes and a client, raises stacks
+# on them, loads them (iscsi from here, the others, most of them served by a kernel, from the client), cuts
+# the power of a node and switches it on again; then a SAN of RAID 5 whose active node loses its power under
+# load and gets its leg rebuilt; takes all down, and looks for what is left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}
@@ -33,6 +33,12 @@ links() { ip -brief link | awk '{ print $1 }' | sort; }
 
 links >"$place/before"
 step vm image
+from=$SECONDS
+IMAGES=$(realpath "$PLIMSOLL_STATE/images") PLIMSOLL=$PLIMSOLL scripts/test-appliance.sh >"$place/out" 2>&1 || {
+  cat "$place/out" >&2
+  exit 1
+}
+printf '%4d s  an appliance, and a stack on it\n' $((SECONDS - from))
 step vm up --nodes 3 --clients 1 --memory 640M --disk 2G -o "$place/lab.toml"
 load() {
   step stack up "$1" --on "$place/lab.toml" --size 512M

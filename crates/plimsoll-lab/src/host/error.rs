@@ -142,7 +142,10 @@ fn package_of(program: &str) -> &'static str {
         "perl" => "perl-base",
         "pacemakerd" => "pacemaker",
         "cibadmin" | "crm_attribute" | "crm_mon" | "crm_resource" => "pacemaker-cli-utils",
-        "mkfs.ext4" => "e2fsprogs",
+        "mkfs.ext4" | "mke2fs" => "e2fsprogs",
+        "sfdisk" => "fdisk",
+        "grub-mkimage" => "grub-common",
+        "qemu-img" => "qemu-utils",
         "mount" | "umount" | "losetup" => "mount",
         "setsid" | "fallocate" => "util-linux",
         "gluster" | "glusterd" => "glusterfs-server",
@@ -162,12 +165,15 @@ fn package_of(program: &str) -> &'static str {
         "bonnie++" => "bonnie++",
         "iozone" => "iozone3 (Debian non-free; or build it from iozone.org)",
         "filebench" => "filebench (not in every release; or build it from its source)",
-        "scp" | "ssh" => "openssh-client",
+        "scp" | "ssh" | "ssh-keygen" => "openssh-client",
+        "sshd" => "openssh-server",
         "make" => "make",
         "cc" | "gcc" => "gcc",
         "tar" => "tar",
         "debootstrap" => "debootstrap",
-        "cat" | "chroot" | "cp" | "ls" | "mkdir" | "sync" | "timeout" => "coreutils",
+        "cat" | "chroot" | "cp" | "ls" | "mkdir" | "mv" | "sha256sum" | "sync" | "timeout" => {
+            "coreutils"
+        }
         "dpkg-source" => "dpkg-dev",
         _ => "the package that brings it",
     }

@@ -7,10 +7,14 @@ use plimsoll_core::plan::{Action, Cmd, Plan, Step};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::VmError;
 use crate::host::network::fingerprint;
-use crate::host::{Host, HostError, Hosts, Owner, rfc3339};
+use crate::host::{
+    Clock, Host, HostError, Hosts, Owner, SystemClock, command_mark, processes, rfc3339,
+};
 use crate::journal::{Header, Journal, Kind, StateDir};
 use crate::raise::{raise_telling, raze};
 use crate::stacks::{Needs, manage::new_id};
@@ -19,7 +23,7 @@ use crate::stacks::{Needs, manage::new_id};
 const PACKAGES: &str = include_str!("guest/packages.txt");
 
 /// Scripts that make the image on this machine, and what they put into it.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 13] = [
     ("build.sh", include_str!("guest/build.sh")),
     ("pack.sh", include_str!("guest/pack.sh")),
     ("init", include_str!("guest/init")),
@@ -28,10 +32,18 @@ const FILES: [(&str, &str); 8] = [
     ("mount-data", include_str!("guest/mount-data")),
     ("ports", include_str!("guest/ports")),
     ("power", include_str!("guest/power")),
+    ("node-inittab", include_str!("guest/node-inittab")),
+    ("node-sshd_config", include_str!("guest/node-sshd_config")),
+    ("node-keys", include_str!("guest/node-keys")),
+    ("node-lease", include_str!("guest/node-lease")),
+    ("node-greet", include_str!("guest/node-greet")),
 ];
 
 /// How long fetching and unpacking the packages may take: some 250 MB, over a slow line too.
 const UNPACK_LIMIT_S: u32 = 3600;
+
+/// How often it is looked whether all is to be stopped.
+const STOP_LOOK: Duration = Duration::from_millis(100);
 
 /// How long packing may take; it takes some seconds.
 const PACK_LIMIT_S: u32 = 600;
@@ -53,7 +65,7 @@ const TRUSTED: [&str; 2] = ["unshare", "sh"];
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Its folder: `root.erofs`, `initrd`, `vmlinuz`, `packages`.
+    /// Its folder: `root.erofs`, `initrd`, `initrd-node`, `vmlinuz`, `packages`.
     pub dir: PathBuf,
     /// What went into it: a checksum of the list of packages and of the scripts.
     pub recipe: String,
@@ -136,12 +148,14 @@ pub fn remove(state: &StateDir) -> io::Result<usize> {
     Ok(dirs.len())
 }
 
-/// Makes the image; `watch` is told of each step before it is begun.
+/// Makes the image; `watch` is told of each step before it is begun. When `stop` is set the step under
+/// way is ended.
 ///
 /// # Errors
-/// When something is missing, or a step fails: then nothing of it is left.
+/// When something is missing, or a step fails or is ended: then nothing of it is left.
 pub fn make(
     state: &StateDir,
+    stop: &AtomicBool,
     hosts: &mut dyn Hosts,
     watch: &mut dyn FnMut(&Step),
 ) -> Result<Image, VmError> {
@@ -158,11 +172,33 @@ pub fn make(
     let plan = plan(&text_of(&folder), &text_of(&image), &suite);
     hosts.trust(&id, &TRUSTED.map(String::from));
     let journal = Journal::create(state, run_header(&id, "vm-image", hosts.here()))?;
-    let standing = raise_telling(&plan, None, hosts, journal, watch)?;
-    let razed = raze(standing.journal, hosts);
-    razed_whole(&razed)?;
+    let raised = stoppable(&id, stop, || {
+        raise_telling(&plan, None, hosts, journal, watch)
+    });
+    razed_whole(&raze(raised?.journal, hosts))?;
     let found = find(state).map_err(HostError::io("look at", &images(state)))?;
     found.ok_or_else(|| VmError::State(format!("no image appeared at {}", image.display())))
+}
+
+/// Does work whose commands, those of the journal `id`, are ended as soon as `stop` is set: they take
+/// minutes, and what was begun is undone anyway.
+pub(super) fn stoppable<T>(id: &str, stop: &AtomicBool, work: impl FnOnce() -> T) -> T {
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let clock = SystemClock::new();
+            while !ended.load(Ordering::Relaxed) {
+                clock.pause(STOP_LOOK);
+                if stop.load(Ordering::Relaxed) {
+                    // What is not ended is waited for, as without this.
+                    let _ = processes::kill(&command_mark(id), &clock);
+                }
+            }
+        });
+        let made = work();
+        ended.store(true, Ordering::Relaxed);
+        made
+    })
 }
 
 /// The header of what is worth nothing without this process.

@@ -7,6 +7,7 @@
 //! Invariant: what is asked of machines that are up is asked while their journal is held, so that
 //! nobody takes them down meanwhile.
 
+pub mod appliance;
 mod harm;
 pub mod image;
 mod machine;

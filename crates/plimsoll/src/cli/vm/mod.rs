@@ -3,6 +3,7 @@
 //!
 //! Manual: `docs/vm.md`.
 
+mod appliance;
 mod inventory;
 mod shell;
 mod up;
@@ -27,7 +28,8 @@ use std::process::ExitCode;
   plimsoll vm shell n1 dmesg
   plimsoll vm off n1
   plimsoll vm on n1
-  plimsoll vm down")]
+  plimsoll vm down
+  plimsoll vm appliance -o node --key ~/.ssh/id_ed25519.pub")]
 pub(super) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -43,6 +45,8 @@ enum Verb {
     Down(Down),
     /// Make the image that machines boot from, or say where it is.
     Image(ImageArgs),
+    /// Make a node to take away: a disk that boots by itself, as qcow2 and as OVA.
+    Appliance(appliance::Appliance),
     /// Run a command in a machine, or get a shell there.
     Shell(shell::Shell),
     /// Cut a machine's power.
@@ -175,6 +179,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         Verb::Status(args) => show(args, &state),
         Verb::Down(args) => lower(args, &state),
         Verb::Image(args) => make_image(args, &state),
+        Verb::Appliance(args) => appliance::main(args, &state),
         Verb::Shell(args) => shell::main(args, &state),
         Verb::Off(name) => power(&state, &name.name, PowerWord::Off),
         Verb::On(name) => power(&state, &name.name, PowerWord::On),
@@ -313,7 +318,8 @@ fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let found = up::image(state, &mut super::nodes())?;
+    let stop = super::stop_flag()?;
+    let found = up::image(state, &stop, &mut super::nodes())?;
     super::print(&format!(
         "{}\n{}, recipe {}, kernel {}",
         found.dir.display(),

@@ -11,6 +11,7 @@ use plimsoll_lab::vm::image::Image;
 use plimsoll_lab::vm::{self, Acceleration, Commands, Wanted};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Up {
@@ -66,7 +67,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     let commands = commands(state)?;
     // A step under way is finished, so that nothing is left half made.
     let stop = super::super::stop_flag()?;
-    let image = image(state, &mut hosts)?;
+    let image = image(state, &stop, &mut hosts)?;
     let accelerated = accelerated(args.accel, state, &image, &mut hosts)?;
     let clock = SystemClock::new();
     let began = clock.now();
@@ -123,7 +124,11 @@ fn accelerated(
 }
 
 /// The image, made first where there is none.
-pub(super) fn image(state: &StateDir, hosts: &mut dyn Hosts) -> Result<Image, Failure> {
+pub(super) fn image(
+    state: &StateDir,
+    stop: &AtomicBool,
+    hosts: &mut dyn Hosts,
+) -> Result<Image, Failure> {
     let failed = || doing(Code::Failed, "make the image of the machines");
     let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
     if let Some(found) = vm::image::find(state).map_err(unreadable)? {
@@ -131,14 +136,17 @@ pub(super) fn image(state: &StateDir, hosts: &mut dyn Hosts) -> Result<Image, Fa
     }
     super::super::say("making the image of the machines: once, some four minutes");
     let clock = SystemClock::new();
-    let mut told = |step: &Step| {
-        if !step.why.starts_with("write") {
-            progress(&clock, &step.why);
-        }
-    };
-    let made = vm::image::make(state, hosts, &mut told).map_err(failed())?;
+    let mut told = |step: &Step| progress_of(&clock, step);
+    let made = vm::image::make(state, stop, hosts, &mut told).map_err(failed())?;
     progress(&clock, "the image is made");
     Ok(made)
+}
+
+/// Tells of a step that takes a while.
+pub(super) fn progress_of(clock: &SystemClock, step: &Step) {
+    if !step.why.starts_with("write") {
+        progress(clock, &step.why);
+    }
 }
 
 fn progress(clock: &SystemClock, what: &str) {

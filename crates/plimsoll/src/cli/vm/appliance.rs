@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `plimsoll vm appliance`: a node to take away.
+
+use super::up;
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_core::plan::Step;
+use plimsoll_core::units;
+use plimsoll_lab::host::{Clock, Hosts, SystemClock};
+use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::vm::appliance::{self, Wanted};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Appliance {
+    /// The folder for plimsoll-node.qcow2 and plimsoll-node.ova.
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Who may log in: a file of public keys (id_ed25519.pub, or an authorized_keys).
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Room for what the node keeps, legs of a SAN for example; it takes space only as it is used.
+    #[arg(long, default_value = "8G", value_parser = units::parse_size, value_name = "SIZE")]
+    data: u64,
+    /// Replace files that are there.
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn main(args: &Appliance, state: &StateDir) -> Outcome {
+    let what = "make the appliance";
+    let keys = std::fs::read_to_string(&args.key).map_err(|error| {
+        Failure::usage(format!("read {}: {error}", args.key.display()))
+            .hint("give --key the file of a public key; ssh-keygen -t ed25519 makes one")
+    })?;
+    let wanted = Wanted {
+        dir: args.output.clone(),
+        keys,
+        data_bytes: args.data,
+    };
+    wanted
+        .check()
+        .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
+    for file in wanted.files() {
+        super::super::refuse_existing(&file, args.force)?;
+    }
+    let mut hosts = super::super::nodes();
+    let unmet = doing(Code::Failed, what);
+    appliance::needs().check(hosts.here()).map_err(unmet)?;
+    let stop = super::super::stop_flag()?;
+    let clock = SystemClock::new();
+    let mut told = |step: &Step| up::progress_of(&clock, step);
+    let made = up::image(state, &stop, &mut hosts).and_then(|image| {
+        let made = appliance::make(&wanted, &image, &stop, (state, &mut hosts), &mut told);
+        made.map_err(doing(Code::Failed, what))
+    });
+    if stop.load(Ordering::Relaxed) && made.is_err() {
+        super::super::say("stopped; nothing of it is left");
+        return super::super::done(Code::Interrupted);
+    }
+    made?;
+    for file in wanted.files() {
+        let size = file.metadata().map_or(0, |found| found.len());
+        super::super::print(&format!(
+            "{} ({})",
+            file.display(),
+            units::size(size as f64)
+        ));
+    }
+    super::super::print(&format!(
+        "made in {:.0} s; its console says how the node is joined",
+        clock.now().as_secs_f64()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
