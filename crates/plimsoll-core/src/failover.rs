@@ -72,16 +72,16 @@ impl Strike {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Company {
-    /// The workload; `stamp` is the witness that writes a line a second.
+    /// The workload; `stamp` is the witness that writes a line a second, `scp` the one that copies a file.
     pub name: String,
     /// Operations that ended well.
     pub ops: u64,
     /// Operations that failed.
     pub errors: u64,
-    /// Longest time without one that ended: of a workload in whole seconds, of a witness less the
-    /// second between its lines.
+    /// Longest time without one that ended: of a workload in whole seconds, of `stamp` less the second
+    /// between its lines, of `scp` without one that ended or a copy that grew.
     pub still: Option<Nanos>,
-    /// Lines of a witness that were acknowledged and are missing or wrong.
+    /// Lines or copies of a witness that were acknowledged and are missing or wrong.
     pub missing: u64,
     /// Why it ended before it was told to.
     pub ended: Option<String>,

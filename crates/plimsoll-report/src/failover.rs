@@ -254,7 +254,7 @@ fn beside(done: &Failover) -> Option<Table> {
             "#operations",
             "#errors",
             "#stood still",
-            "#lines lost",
+            "#lost",
             "ended early",
         ],
     );
@@ -278,7 +278,8 @@ fn beside(done: &Failover) -> Option<Table> {
         }
     }
     let note = "Stood still: the longest time without an operation that ended well, of workloads in \
-                whole seconds.";
+                whole seconds, of scp without a copy that grew or was done. Lost: lines or copies \
+                that were acknowledged and are missing or wrong.";
     table.notes = vec![note.into()];
     (!table.rows.is_empty()).then_some(table)
 }

@@ -286,16 +286,7 @@ fn a_killed_comparison_is_razed_and_still_reported() {
 #[test]
 fn a_killed_comparison_of_stacks_leaves_nothing_after_raze() {
     let lab = Lab::new();
-    let doctor = lab.json(&["doctor", "--json"]);
-    let missing: Vec<String> = doctor["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|check| {
-            check["ok"] == false && check["needed_for"].as_str().unwrap_or("").contains("raid1")
-        })
-        .map(|check| check["name"].as_str().unwrap_or("?").to_owned())
-        .collect();
+    let missing = crate::nfs::missing(&lab, "raid1");
     if !missing.is_empty() {
         return skipped(
             "kill -9 with real stacks",

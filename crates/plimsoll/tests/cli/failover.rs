@@ -3,6 +3,7 @@
 
 use crate::nfs::missing;
 use crate::support::{Lab, skipped, text};
+use std::path::Path;
 
 /// How long the server stands still.
 const STILL_S: f64 = 3.0;
@@ -10,7 +11,7 @@ const STILL_S: f64 = 3.0;
 #[test]
 fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
     let lab = Lab::new();
-    let missing = missing(&lab);
+    let missing = missing(&lab, "nfs");
     if !missing.is_empty() {
         let why = format!("missing here: {}", missing.join(", "));
         return skipped("a fault of an NFS server", &why);
@@ -103,4 +104,65 @@ fn what_cannot_be_done_is_refused_before_anything_is_done() {
     refused(&["local", "--block", "5000"], "a power of two from 4 KiB");
     refused(&["local", "--rate", "0"], "between 0.1 and 100000");
     refused(&["local"], "it has no servers of its own");
+}
+
+/// What keeps scp from being a witness here.
+fn no_scp() -> Option<&'static str> {
+    let is_root = rustix::process::geteuid().is_root();
+    let has = |program: &str| {
+        let dirs = ["/usr/bin", "/usr/sbin"];
+        dirs.iter().any(|dir| Path::new(dir).join(program).exists())
+    };
+    if !["scp", "ssh-keygen", "sshd"].iter().all(|name| has(name)) {
+        return Some("missing here: openssh-client, openssh-server");
+    }
+    (is_root && !Path::new("/run/sshd").is_dir()).then_some("there is no /run/sshd")
+}
+
+#[test]
+fn files_that_were_copied_meanwhile_are_there_and_a_stall_of_them_is_told() {
+    let lab = Lab::new();
+    let missing = missing(&lab, "iscsi");
+    let what = "copies during a fault of an iSCSI target";
+    if !missing.is_empty() {
+        let why = format!("missing here: {}", missing.join(", "));
+        return skipped(what, &why);
+    }
+    if let Some(why) = no_scp() {
+        return skipped(what, why);
+    }
+    let ledgers = lab.path("ledgers");
+    let args = [
+        "failover",
+        "iscsi",
+        "--fault",
+        "pause",
+        "--lasting",
+        "3s",
+        "--repeat",
+        "1",
+        "--size",
+        "512M",
+        "--file-size",
+        "2M",
+        "--rate",
+        "5",
+        "--witness",
+        "scp,stamp",
+        "--json",
+        "--ledgers",
+    ];
+    let told = lab.json(&[&args[..], &[ledgers.to_str().unwrap()]].concat());
+    let beside = told["strikes"][0]["beside"].as_array().unwrap();
+    let of = |name: &str| beside.iter().find(|one| one["name"] == name).unwrap();
+    for name in ["scp", "stamp"] {
+        assert!(of(name)["ops"].as_u64().unwrap() >= 1, "{beside:?}");
+        assert_eq!(of(name)["missing"], 0, "{beside:?}");
+    }
+    // Two copies at most can end while their server stands still, so one waited for most of it.
+    let still = of("scp")["still"].as_f64().unwrap() / 1e9;
+    assert!(still > 1.0, "{beside:?}");
+    // Its keys are gone, the ledgers are not.
+    assert!(ledgers.join("001.ledger").exists());
+    assert!(!ledgers.join("scp").exists());
 }

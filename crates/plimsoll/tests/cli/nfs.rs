@@ -4,7 +4,7 @@
 use crate::support::{Lab, blocks, skipped, text};
 
 /// What is missing for the stack here.
-pub(crate) fn missing(lab: &Lab) -> Vec<String> {
+pub(crate) fn missing(lab: &Lab, stack: &str) -> Vec<String> {
     let doctor = lab.json(&["doctor", "--json"]);
     let checks = doctor["checks"]
         .as_array()
@@ -12,7 +12,7 @@ pub(crate) fn missing(lab: &Lab) -> Vec<String> {
         .iter();
     let is_missing = |check: &&serde_json::Value| {
         let needed_for = check["needed_for"].as_str().unwrap_or("");
-        check["ok"] == false && needed_for.contains("nfs")
+        check["ok"] == false && needed_for.contains(stack)
     };
     let names = checks.filter(is_missing);
     names
@@ -24,7 +24,7 @@ pub(crate) fn missing(lab: &Lab) -> Vec<String> {
 fn blocks_and_files_on_an_export_without_a_mount() {
     const STACK: &str = "nfs(client=own)";
     let lab = Lab::new();
-    let missing = missing(&lab);
+    let missing = missing(&lab, "nfs");
     if !missing.is_empty() {
         let why = format!("missing here: {}", missing.join(", "));
         return skipped("an NFS export without a mount", &why);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What uses a stack beside the sessions while faults are done to it: workloads of any kind, and the
-//! plainest witness, a line a second.
+//! What uses a stack beside the sessions while faults are done to it: workloads of any kind, and
+//! witnesses: a line a second, and a file that is copied.
 
 use super::super::Settings;
 use super::super::trial::Part;
+use super::copies::{Copied, Copier};
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::event::{Entry, Interval, TrialId};
 use plimsoll_core::failover::Company;
@@ -32,7 +33,9 @@ pub(super) struct Others<'a> {
     pub(super) entries: &'a [Entry],
     pub(super) settings: &'a Settings,
     /// Whether a witness writes its lines.
-    pub(super) witness: bool,
+    pub(super) stamp: bool,
+    /// What a witness copies with.
+    pub(super) scp: Option<&'a Copier>,
     /// The stack.
     pub(super) name: &'a str,
     pub(super) place: Place<'a>,
@@ -42,16 +45,20 @@ pub(super) struct Others<'a> {
 pub(super) struct AtWork<'scope> {
     stop: Arc<AtomicBool>,
     begun: Arc<AtomicUsize>,
-    workers: Vec<ScopedJoinHandle<'scope, Result<Company, Failure>>>,
-    ended: Vec<Result<Company, Failure>>,
-    witness: Option<Witness>,
+    workers: Vec<ScopedJoinHandle<'scope, Result<Worked<'scope>, Failure>>>,
+    ended: Vec<Result<Worked<'scope>, Failure>>,
     name: &'scope str,
 }
 
-/// Where a witness writes, and what it wrote.
-struct Witness {
-    directory: PathBuf,
-    ledger: PathBuf,
+/// What one of them did, and what must be there of it.
+type Worked<'a> = (Company, Option<Promise<'a>>);
+
+/// What a witness was promised.
+enum Promise<'a> {
+    /// The lines in this directory that this ledger has.
+    Lines { directory: PathBuf, ledger: PathBuf },
+    /// These copies.
+    Copies(&'a Copier, Copied),
 }
 
 impl<'a> Others<'a> {
@@ -72,7 +79,9 @@ impl<'a> Others<'a> {
         }
         match self.place {
             Place::Directory { .. } => Ok(()),
-            _ if self.witness => refuse("a witness", "it needs a mounted directory"),
+            _ if self.stamp || self.scp.is_some() => {
+                refuse("a witness", "it needs a mounted directory")
+            }
             _ => Ok(()),
         }
     }
@@ -92,25 +101,22 @@ impl<'a> Others<'a> {
             begun: Arc::default(),
             workers: Vec::new(),
             ended: Vec::new(),
-            witness: None,
             name: self.name,
         };
         for entry in self.entries {
             let (stop, begun) = (Arc::clone(&all.stop), Arc::clone(&all.begun));
-            let work = move || self.work(entry, number, &stop, &begun);
+            let work = move || Ok((self.work(entry, number, &stop, &begun)?, None));
             all.workers.push(scope.spawn(work));
         }
-        if let (true, Place::Directory { path, .. }) = (self.witness, self.place) {
-            let witness = Witness {
-                directory: path.join(format!("witness-{number}")),
-                ledger: ledger.with_extension("witness"),
-            };
-            std::fs::create_dir(&witness.directory).map_err(|error| {
-                let text = format!("make {}: {error}", witness.directory.display());
-                Failure::new(Code::Failed, text)
-            })?;
-            all.begin_witness(scope, &witness, seed);
-            all.witness = Some(witness);
+        let Place::Directory { path, .. } = self.place else {
+            return Ok(all);
+        };
+        if self.stamp {
+            let directory = made(path.join(format!("witness-{number}")))?;
+            all.begin_lines(scope, (directory, ledger.with_extension("witness")), seed);
+        }
+        if let Some(copier) = self.scp {
+            all.begin_copies(scope, copier, made(path.join(format!("copies-{number}")))?);
         }
         Ok(all)
     }
@@ -155,20 +161,46 @@ impl<'a> Others<'a> {
 }
 
 impl<'scope> AtWork<'scope> {
-    fn begin_witness(&mut self, scope: &'scope Scope<'scope, '_>, witness: &Witness, seed: Seed) {
+    fn begin_lines(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        (directory, ledger): (PathBuf, PathBuf),
+        seed: Seed,
+    ) {
         let (stop, begun) = (Arc::clone(&self.stop), Arc::clone(&self.begun));
-        let (directory, path) = (witness.directory.clone(), witness.ledger.clone());
         self.workers.push(scope.spawn(move || {
             begun.fetch_add(1, Ordering::Relaxed);
             let times = (EVERY, LENGTH);
-            let account = ledger::witness(&directory, &path, times, seed, &stop, &mut |_| {})
+            let account = ledger::witness(&directory, &ledger, times, seed, &stop, &mut |_| {})
                 .map_err(doing(Code::Failed, "be a witness"))?;
-            Ok(Company {
+            let company = Company {
                 name: "stamp".into(),
                 ops: account.writes,
                 errors: account.errors,
                 ..Company::default()
-            })
+            };
+            Ok((company, Some(Promise::Lines { directory, ledger })))
+        }));
+    }
+
+    fn begin_copies(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        copier: &'scope Copier,
+        directory: PathBuf,
+    ) {
+        let (stop, begun) = (Arc::clone(&self.stop), Arc::clone(&self.begun));
+        self.workers.push(scope.spawn(move || {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let copied = copier.work(&directory, &stop);
+            let company = Company {
+                name: "scp".into(),
+                ops: copied.done,
+                errors: copied.errors,
+                still: Some(copied.still),
+                ..Company::default()
+            };
+            Ok((company, Some(Promise::Copies(copier, copied))))
         }));
     }
 
@@ -194,32 +226,59 @@ impl<'scope> AtWork<'scope> {
         }
     }
 
-    /// Ends them, and says what each did and what became of the lines of the witness.
+    /// Ends them, and says what each did and what became of what the witnesses were promised.
     pub(super) fn told(mut self, stop: &AtomicBool) -> Result<Vec<Company>, Failure> {
         self.end();
         let ended = std::mem::take(&mut self.ended);
-        let mut all = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
-        if let (Some(witness), Some(company)) = (&self.witness, all.last_mut()) {
-            let failed = || doing(Code::Failed, format!("check the lines on {}", self.name));
-            let place = Place::Directory {
-                path: &witness.directory,
-                direct_align: 0,
-            };
-            let places = [(place, self.name.to_owned())];
-            let options = CheckOptions::default();
-            let check = ledger::check(&places, &[], &witness.ledger, options, stop);
-            company.missing = check.map_err(failed())?.data.bad.total();
-            let (_, probes) = ledger::probes(&witness.ledger).map_err(failed())?;
-            let window = Window {
-                from: Nanos(0),
-                until: probes.length,
-                fault_at: None,
-            };
-            let outage = Outage::of(&probes.sessions, &probes.probes, window);
-            company.still = outage.worst(Kind::Write).map(|stall| stall.length);
-        }
-        Ok(all)
+        let all = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let told = all.into_iter().map(|(mut company, promise)| {
+            match promise {
+                None => {}
+                Some(Promise::Lines { directory, ledger }) => {
+                    self.check_lines(&mut company, (&directory, &ledger), stop)?;
+                }
+                Some(Promise::Copies(copier, copied)) => {
+                    company.missing = copier.missing(&copied);
+                }
+            }
+            Ok(company)
+        });
+        told.collect()
     }
+
+    fn check_lines(
+        &self,
+        company: &mut Company,
+        (directory, ledger): (&Path, &Path),
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let failed = || doing(Code::Failed, format!("check the lines on {}", self.name));
+        let place = Place::Directory {
+            path: directory,
+            direct_align: 0,
+        };
+        let places = [(place, self.name.to_owned())];
+        let check = ledger::check(&places, &[], ledger, CheckOptions::default(), stop);
+        company.missing = check.map_err(failed())?.data.bad.total();
+        let (_, probes) = ledger::probes(ledger).map_err(failed())?;
+        let window = Window {
+            from: Nanos(0),
+            until: probes.length,
+            fault_at: None,
+        };
+        let outage = Outage::of(&probes.sessions, &probes.probes, window);
+        company.still = outage.worst(Kind::Write).map(|stall| stall.length);
+        Ok(())
+    }
+}
+
+/// Makes a directory for a witness on the stack.
+fn made(directory: PathBuf) -> Result<PathBuf, Failure> {
+    std::fs::create_dir(&directory).map_err(|error| {
+        let text = format!("make {}: {error}", directory.display());
+        Failure::new(Code::Failed, text)
+    })?;
+    Ok(directory)
 }
 
 impl Drop for AtWork<'_> {

@@ -6,12 +6,14 @@
 
 mod beside;
 mod ceiling;
+mod copies;
 mod sessions;
 
 use super::arms::stopped;
 use super::{Arms, Asked, Settings, entries};
 use crate::failure::{Code, Failure, doing};
 use beside::{AtWork, Others};
+use copies::Copier;
 use plimsoll_core::failover::{ClusterEvent, Failover, Strike};
 use plimsoll_core::fault::Fault;
 use plimsoll_core::plan::{Action, Made, Question, Server, Site, Step};
@@ -72,11 +74,21 @@ pub(crate) struct Wanted<'a> {
     /// What is played beside the sessions, and how.
     pub(crate) beside: &'a [Asked],
     pub(crate) settings: &'a Settings,
-    /// Whether a witness writes a line a second beside them.
-    pub(crate) witness: bool,
+    /// Who watches beside them.
+    pub(crate) witnesses: &'a [Witness],
     pub(crate) seed: Seed,
     /// Directory for the ledgers, not on the stack.
     pub(crate) ledgers: &'a Path,
+}
+
+/// Somebody who watches beside the sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Witness {
+    /// Writes a line a second.
+    Stamp,
+    /// Copies a file again and again.
+    Scp,
 }
 
 /// A fault that is going to be done.
@@ -108,6 +120,10 @@ pub(crate) fn failover(
     stop: &Arc<AtomicBool>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Failover, Result<(), Failure>), Failure> {
+    let copier = match wanted.witnesses.contains(&Witness::Scp) {
+        true => Some(Copier::new(wanted.ledgers, wanted.seed, stop)?),
+        false => None,
+    };
     let mut ground = Ground::of(wanted.name, state)?;
     let planned = plan(wanted, &mut ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");
@@ -119,7 +135,8 @@ pub(crate) fn failover(
     let others = Others {
         entries: &entries,
         settings: wanted.settings,
-        witness: wanted.witness,
+        stamp: wanted.witnesses.contains(&Witness::Stamp),
+        scp: copier.as_ref(),
         name: wanted.name,
         place: target.place(),
     };

@@ -67,7 +67,7 @@ impl Bench<'_> {
             "rate": args.rate,
             "share": args.share,
             "workloads": args.workloads,
-            "witness": args.witness.is_some(),
+            "witnesses": args.witnesses,
             "block": args.block_bytes,
             "file_size": args.file_bytes,
             "lasting": args.lasting,

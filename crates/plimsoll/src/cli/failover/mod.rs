@@ -6,7 +6,7 @@
 mod matrix;
 
 use super::stack::{Shape, choices};
-use crate::campaign::{self, Arms, Asked, Consent, Load, Settings, Wanted};
+use crate::campaign::{self, Arms, Asked, Consent, Load, Settings, Wanted, Witness};
 use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, Outcome};
 use plimsoll_core::failover::Failover;
@@ -60,9 +60,9 @@ pub(super) struct Args {
     /// A workload that is played beside the sessions; may be given again.
     #[arg(short, long = "workload", value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Who watches beside the sessions: stamp writes a line a second.
-    #[arg(long, value_name = "stamp")]
-    witness: Option<Witness>,
+    /// Who watches beside the sessions: stamp writes a line a second, scp copies a file again and again.
+    #[arg(long = "witness", value_name = "stamp|scp,...", value_delimiter = ',')]
+    witnesses: Vec<Witness>,
     /// Instead of a rate: this share of what the sessions get out of the stack at most, which is
     /// measured first: 50%.
     #[arg(long = "load", value_name = "SHARE", value_parser = share, conflicts_with = "rate")]
@@ -110,12 +110,6 @@ pub(super) fn fault(text: &str) -> Result<Fault, String> {
 
 /// Longest time that a workload is played beside the sessions: longer than any fault is looked at.
 const BESIDE: Nanos = Nanos(3600 * Nanos::SECOND.0);
-
-/// Who watches beside the sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Witness {
-    Stamp,
-}
 
 fn share(text: &str) -> Result<f64, String> {
     let percent = text
@@ -223,7 +217,7 @@ impl Bench<'_> {
             share: self.args.share,
             beside: &self.beside,
             settings: &self.settings,
-            witness: self.args.witness.is_some(),
+            witnesses: &self.args.witnesses,
             lasting: Duration::from_nanos(self.args.lasting.0),
             patience: Duration::from_nanos(self.args.patience.0),
             seed: Seed(self.args.seed),
