@@ -8,6 +8,7 @@
 
 mod basic;
 mod bonnie;
+pub mod boot;
 mod build;
 pub mod copy;
 mod error;
@@ -64,6 +65,7 @@ const ROOMS: &[&[Known]] = &[
     mdtest::KNOWN,
     copy::KNOWN,
     build::KNOWN,
+    boot::KNOWN,
 ];
 
 /// Every workload that is known by name.

@@ -82,10 +82,11 @@ fn images() -> Result<Option<PathBuf>, String> {
     })
 }
 
-#[test]
-fn a_machine_boots_keeps_its_disks_and_can_be_told() {
+/// A place whose images are those that there are; none where nothing can be tested, which is said.
+fn lab() -> Option<Lab> {
     let skipped = |why: &str| {
         let _ = writeln!(std::io::stderr(), "SKIPPED virtual machines: {why}");
+        None
     };
     let images = match images() {
         Ok(images) => images,
@@ -102,7 +103,31 @@ fn a_machine_boots_keeps_its_disks_and_can_be_told() {
                  PLIMSOLL_TEST_VM=1",
             );
         }
+    } else {
+        lab.told(&["vm", "image"]);
     }
+    Some(lab)
+}
+
+#[test]
+fn a_machine_on_a_target_is_booted_and_its_times_are_told() {
+    let Some(lab) = lab() else { return };
+    let [target, run] = ["t", "r"].map(|name| lab.place.path().join(name));
+    std::fs::create_dir(&target).unwrap();
+    let [target, run] = [&target, &run].map(|path| path.to_str().unwrap());
+    lab.told(&["run", "boot,boots=3", target, "-o", run]);
+    let text = lab.told(&["report", run, "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let said = report.to_string();
+    for phase in ["first boot", "boot 2", "boot 3", "boot, median"] {
+        assert!(said.contains(phase), "{phase}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(target).unwrap().count(), 0);
+}
+
+#[test]
+fn a_machine_boots_keeps_its_disks_and_can_be_told() {
+    let Some(lab) = lab() else { return };
     let file = lab.place.path().join("lab.toml");
     let words = [
         "vm",

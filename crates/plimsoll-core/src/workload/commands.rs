@@ -67,4 +67,6 @@ pub enum Output {
     Iozone,
     /// filebench's IO Summary.
     Filebench,
+    /// What this program says of a machine that it boots: a time each, and remarks.
+    Boots,
 }

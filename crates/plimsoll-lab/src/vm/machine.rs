@@ -10,7 +10,7 @@ use super::PORTS;
 pub(super) const QEMU: &str = "qemu-system-x86_64";
 
 /// Serial number of the disk that holds what a node keeps; the others are `d1`, `d2`, ...
-const DATA: &str = "data";
+pub(super) const DATA: &str = "data";
 
 /// What carries out the machine's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Acceleration {
 
 impl Acceleration {
     /// What the kernel is told of its processor.
-    fn kernel_words(self) -> &'static str {
+    pub(super) fn kernel_words(self) -> &'static str {
         match self {
             Acceleration::Kvm => "",
             // The speed of an emulated time stamp counter is measured when the kernel boots. On a busy
@@ -180,7 +180,7 @@ pub(super) fn file_in(dir: &str, machine: &str, what: &str) -> String {
 }
 
 /// A machine with a processor, memory and nothing else.
-fn basic(acceleration: Acceleration, memory_mib: u64) -> Vec<String> {
+pub(super) fn basic(acceleration: Acceleration, memory_mib: u64) -> Vec<String> {
     let (accel, cpu) = acceleration.options();
     let memory = memory_mib.to_string();
     let words = ["-machine", "q35", "-accel", accel, "-cpu", cpu];
@@ -190,7 +190,7 @@ fn basic(acceleration: Acceleration, memory_mib: u64) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 
-fn boot(image: &str, line: &str) -> [String; 6] {
+pub(super) fn boot(image: &str, line: &str) -> [String; 6] {
     // When its kernel panics it ends, instead of standing there.
     let line = format!("console=ttyS0 quiet panic=-1 {line}");
     let [kernel, initrd] = ["vmlinuz", "initrd"].map(|name| format!("{image}/{name}"));

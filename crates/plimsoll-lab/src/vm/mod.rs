@@ -8,6 +8,7 @@
 //! nobody takes them down meanwhile.
 
 pub mod appliance;
+pub mod boot;
 mod harm;
 pub mod image;
 mod machine;

@@ -3,6 +3,7 @@
 //! read. What they leave is removed before the next trial, so that every trial begins alike.
 
 use crate::failure::{Code, Failure, failed};
+use plimsoll_classics::boot;
 use plimsoll_classics::originals::{self, Format};
 use plimsoll_core::comparison::Metric;
 use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
@@ -10,7 +11,7 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Commands;
-use plimsoll_core::workload::commands::{Command, Moves};
+use plimsoll_core::workload::commands::{Command, Moves, Output};
 use plimsoll_lab::host::{Job, LocalHost, Timed, command_mark, journal_of};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -122,8 +123,13 @@ impl Bench<'_> {
         let mut played = Played::default();
         for command in &commands.phases {
             let timed = self.time(command, self.stop)?;
-            played.wall = played.wall + Nanos(nanos(timed.wall));
             let (mut phases, notes) = phases(command, &timed)?;
+            let wall = match command.output {
+                // What lies between boots is not theirs.
+                Output::Boots => boot::length(&phases),
+                _ => Nanos(nanos(timed.wall)),
+            };
+            played.wall = played.wall + wall;
             let of_command = |note: String| match commands.phases.len() {
                 1 => note,
                 _ => format!("{}: {note}", command.name),
@@ -223,6 +229,9 @@ fn phases(command: &Command, timed: &Timed) -> Result<(Vec<PhaseResult>, Vec<Str
             .hint("repeat with --blocks instead")),
         };
     }
+    if command.output == Output::Boots {
+        return boot::read(&timed.output).map_err(failed(Code::Failed));
+    }
     let wall = Nanos(nanos(timed.wall));
     let mut stats = OpStats::default();
     let (metric, value) = match command.moves {
@@ -262,7 +271,6 @@ fn phases(command: &Command, timed: &Timed) -> Result<(Vec<PhaseResult>, Vec<Str
 mod tests {
     use super::*;
     use plimsoll_core::workload::Workload;
-    use plimsoll_core::workload::commands::Output;
     use plimsoll_lab::host::SearchPath;
     use std::io::Write;
 

@@ -2,6 +2,7 @@
 //! The command line: one file per subcommand, each with its arguments, its work and its output.
 
 mod agent;
+mod boot;
 mod compare;
 mod doctor;
 mod export;
@@ -79,6 +80,8 @@ enum Command {
     MakeTree(trees::MakeArgs),
     #[command(name = "__forget", hide = true)]
     Forget(trees::ForgetArgs),
+    #[command(name = "__boot", hide = true)]
+    Boot(boot::Args),
 }
 
 /// Reads the command line, does the work, and turns a failure into words and an exit code.
@@ -120,6 +123,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Watchdog(args) => watchdog::main(&args),
         Command::MakeTree(args) => trees::make(&args),
         Command::Forget(args) => trees::forget(&args),
+        Command::Boot(args) => boot::main(&args),
     };
     outcome.unwrap_or_else(|failure| {
         say(&failure.to_string());

@@ -76,11 +76,11 @@ impl Format {
         }
     }
 
-    /// The format that a command's output has; `None` where only its time is taken.
+    /// The format that a command's output has; `None` where none of these programs wrote it.
     #[must_use]
     pub fn of(output: Output) -> Option<Format> {
         match output {
-            Output::Time => None,
+            Output::Time | Output::Boots => None,
             Output::Fio => Some(Format::Fio),
             Output::Bonnie => Some(Format::Bonnie),
             Output::Iozone => Some(Format::Iozone),

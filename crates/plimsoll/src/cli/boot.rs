@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the workload `boot` calls: a machine with its disks in a folder is made, and booted.
+
+use crate::failure::{Code, Failure, Outcome, doing};
+use plimsoll_classics::boot;
+use plimsoll_lab::host::{Clock, HostError, Job, MARK_VARIABLE, SystemClock};
+use plimsoll_lab::vm::boot::{Disks, FAILED, READY, command};
+use plimsoll_lab::vm::image::{self, Image};
+use plimsoll_lab::vm::{self, Acceleration};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A machine that is not up by then will not be: under emulation and on a busy machine it takes half a
+/// minute.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Time between two looks at its console.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Make a machine's disks, or boot it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Make its disks in a folder.
+    Prepare { folder: PathBuf },
+    /// Boot it so often; `tmp` is for what is not on the target.
+    Run {
+        folder: PathBuf,
+        tmp: PathBuf,
+        boots: u32,
+    },
+}
+
+pub(super) fn main(args: &Args) -> Outcome {
+    let state = super::state_dir()?;
+    let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
+    let image = image::find(&state).map_err(unreadable)?.ok_or_else(|| {
+        Failure::new(Code::Failed, "boot a machine: there is no image of one")
+            .hint("make it with: plimsoll vm image")
+    })?;
+    match &args.verb {
+        Verb::Prepare { folder } => {
+            let made = Disks::in_folder(folder).make(&image);
+            made.map_err(doing(Code::Failed, "make the disks of a machine"))?;
+        }
+        Verb::Run { folder, tmp, boots } => {
+            let (by, why) = vm::acceleration(&state, &image, &mut super::nodes())
+                .map_err(doing(Code::Failed, "look how a machine can be run"))?;
+            let disks = Disks::in_folder(folder);
+            if by == Acceleration::Emulation {
+                super::print(&boot::note(&format!(
+                    "the machine was run by emulation ({why}): most of each time is that of an imitated \
+                     processor"
+                )));
+            }
+            if !disks.allow_direct() {
+                super::print(&boot::note(
+                    "the target cannot be read past the page cache: it was dropped before each boot, and \
+                     what the machine wrote may be in it",
+                ));
+            }
+            let bench = Bench {
+                image: &image,
+                by,
+                disks: &disks,
+                tmp,
+            };
+            for _ in 0..*boots {
+                let took = bench
+                    .boot()
+                    .map_err(doing(Code::Failed, "boot a machine"))?;
+                super::print(&boot::line(took.as_secs_f64()));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Bench<'a> {
+    image: &'a Image,
+    by: Acceleration,
+    disks: &'a Disks,
+    tmp: &'a Path,
+}
+
+impl Bench<'_> {
+    /// The time from starting the machine until it says that it is ready; its power is cut then.
+    fn boot(&self) -> Result<Duration, HostError> {
+        let console = self.tmp.join("console");
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |source| HostError::Io { what, source }
+        };
+        std::fs::write(&console, "").map_err(failed("make its console"))?;
+        self.disks.forget().map_err(failed("look at its disks"))?;
+        let argv = command(self.image, self.by, self.disks, &console);
+        let job = Job {
+            argv: &argv,
+            directory: self.tmp,
+            // As this program is marked: who looks for what a run left finds both.
+            mark: &std::env::var(MARK_VARIABLE).unwrap_or_else(|_| "plimsoll-helper".into()),
+            limit: LIMIT,
+        };
+        let stop = super::stop_flag().map_err(|failure| HostError::State(failure.to_string()))?;
+        let (end, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let host = super::host();
+        let (ended, ready) = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let ready = await_ready(&console, [&stop, &is_over]);
+                end.store(true, Ordering::Relaxed);
+                ready
+            });
+            let ended = host.timed(&job, &end);
+            is_over.store(true, Ordering::Relaxed);
+            (ended, watch.join().unwrap_or_default())
+        });
+        match (ended?, ready) {
+            (_, Some(took)) => Ok(took),
+            _ => {
+                let said = std::fs::read_to_string(&console).unwrap_or_default();
+                let last = said.lines().last().unwrap_or("nothing").trim().to_owned();
+                Err(HostError::State(format!(
+                    "it did not become ready; the last words of its console: {last}"
+                )))
+            }
+        }
+    }
+}
+
+/// The time until a machine that is started now says that it is ready; none when it fails, or one of
+/// these says that all is over.
+fn await_ready(console: &Path, over: [&AtomicBool; 2]) -> Option<Duration> {
+    let clock = SystemClock::new();
+    let began = clock.now();
+    loop {
+        let said = std::fs::read(console).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        if said.contains(READY) {
+            return Some(clock.now().saturating_sub(began));
+        }
+        if said.contains(FAILED) || over.iter().any(|flag| flag.load(Ordering::Relaxed)) {
+            return None;
+        }
+        clock.pause(LOOK);
+    }
+}
