@@ -297,7 +297,7 @@ impl<'a> Cluster<'a> {
             write(name, text.into(), None);
         }
         let look = Action::Run(self.script(node, &["free"]));
-        let why = "see that nothing else is what it will be";
+        let why = "see that no other cluster runs there";
         plan.step_on(&node.name, why, look, None);
     }
 
