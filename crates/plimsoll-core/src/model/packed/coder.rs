@@ -24,8 +24,8 @@ const SYMBOLS: usize = 256;
 /// Writes or reads symbols; both sides run the same code over it, so they cannot disagree.
 pub(super) trait Coder {
     /// Codes a symbol of a table: gives back `symbol` when writing, and what was written when
-    /// reading.
-    fn symbol(&mut self, table: usize, symbol: u8) -> u8;
+    /// reading, which does not ask for it.
+    fn symbol(&mut self, table: usize, symbol: impl FnOnce() -> u8) -> u8;
 
     /// Codes the low `bits` (at most 32) of a number as they are.
     fn plain(&mut self, bits: u32, number: u64) -> u64;
@@ -91,7 +91,8 @@ impl Writer {
 
 impl Coder for Writer {
     #[inline]
-    fn symbol(&mut self, table: usize, symbol: u8) -> u8 {
+    fn symbol(&mut self, table: usize, symbol: impl FnOnce() -> u8) -> u8 {
+        let symbol = symbol();
         self.counts[table][usize::from(symbol)] += 1;
         // Tables are few.
         self.symbols
@@ -144,9 +145,11 @@ fn normal(counts: &[u32; SYMBOLS]) -> [u32; SYMBOLS] {
 }
 
 /// First slot and frequency of each symbol.
-fn starts(frequencies: &[u32; SYMBOLS]) -> [(u32, u32); SYMBOLS] {
+fn starts(frequencies: &[u32; SYMBOLS]) -> [(u16, u16); SYMBOLS] {
     let mut start = 0;
     frequencies.map(|frequency| {
+        // They add up to 2^12.
+        let frequency = u16::try_from(frequency).unwrap_or_default();
         let at = start;
         start += frequency;
         (at, frequency)
@@ -167,7 +170,7 @@ fn put_frequencies(into: &mut Vec<u8>, frequencies: &[u32; SYMBOLS]) {
 }
 
 /// The words of all symbols, last first.
-fn encode(symbols: &[(u16, u8)], tables: &[[(u32, u32); SYMBOLS]]) -> Vec<u32> {
+fn encode(symbols: &[(u16, u8)], tables: &[[(u16, u16); SYMBOLS]]) -> Vec<u32> {
     let mut state = STATE_MIN;
     let mut words = Vec::with_capacity(symbols.len() / 2);
     for (table, symbol) in symbols.iter().rev() {
@@ -178,10 +181,41 @@ fn encode(symbols: &[(u16, u8)], tables: &[[(u32, u32); SYMBOLS]]) -> Vec<u32> {
             words.push(low(state));
             state >>= 32;
         }
-        state = (state / frequency) << SCALE_BITS | (state % frequency + start);
+        let quotient = quotient(state, frequency);
+        state = quotient << SCALE_BITS | (state - quotient * frequency + start);
     }
     words.extend([low(state >> 32), low(state)]);
     words
+}
+
+/// 2^(63 + n) / f, rounded up, of every frequency f, where n is that of [`bits_below`].
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "2^(63 + n) / f is below 2^64, as f is more than half of 2^n"
+)]
+static RECIPROCALS: [u64; SCALE as usize + 1] = {
+    let mut reciprocals = [0; SCALE as usize + 1];
+    let mut frequency = 1;
+    while frequency <= SCALE {
+        let power = 1u128 << (63 + bits_below(frequency as u64));
+        reciprocals[frequency as usize] = power.div_ceil(frequency as u128) as u64;
+        frequency += 1;
+    }
+    reciprocals
+};
+
+/// The least n such that 2^n is not below a number, which is not 0.
+const fn bits_below(number: u64) -> u32 {
+    64 - (number - 1).leading_zeros()
+}
+
+/// `state / frequency` of a state below 2^63, without dividing, which takes longer: the reciprocal
+/// is too large by less than 2^-63 of itself, too little to reach the next whole number.
+#[inline]
+fn quotient(state: u64, frequency: u64) -> u64 {
+    let reciprocal = RECIPROCALS[crate::num::to_usize(frequency)];
+    let product = u128::from(2 * state) * u128::from(reciprocal);
+    (product >> 64) as u64 >> bits_below(frequency)
 }
 
 /// A number as LEB128.
@@ -337,7 +371,7 @@ pub(super) struct Reading<'a> {
 
 impl Coder for Reading<'_> {
     #[inline]
-    fn symbol(&mut self, table: usize, _: u8) -> u8 {
+    fn symbol(&mut self, table: usize, _: impl FnOnce() -> u8) -> u8 {
         let reader = &mut *self.reader;
         let slot = low(reader.state & u64::from(SCALE - 1));
         let table = &reader.tables[table];
@@ -386,7 +420,7 @@ mod tests {
         given
             .iter()
             .map(|(table, symbol, bits, plain)| {
-                let symbol = coder.symbol(*table, *symbol);
+                let symbol = coder.symbol(*table, || *symbol);
                 (*table, symbol, *bits, coder.plain(*bits, *plain))
             })
             .collect()
@@ -428,6 +462,22 @@ mod tests {
         }
         reader.block(&bytes);
         assert!(!reader.is_sound(), "there is no fifth block");
+    }
+
+    #[test]
+    fn quotients_are_those_of_a_division() {
+        let mut rng = Rng::new(Seed(11));
+        for frequency in 1..=u64::from(SCALE) {
+            let most = frequency << (63 - SCALE_BITS);
+            let edges = [STATE_MIN, frequency, most - 1, most - frequency];
+            let any = [(); 20].map(|()| rng.below(most));
+            for state in edges.into_iter().chain(any) {
+                let next = [state.saturating_sub(1), state, state - state % frequency];
+                for state in next {
+                    assert_eq!(quotient(state, frequency), state / frequency, "{state}");
+                }
+            }
+        }
     }
 
     #[test]

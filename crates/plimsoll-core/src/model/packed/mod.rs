@@ -7,6 +7,7 @@
 //! is given back at the next gaps, so that the play keeps time with the recording.
 
 mod coder;
+mod latest;
 mod links;
 mod sequence;
 
@@ -38,6 +39,8 @@ pub enum Gaps {
 
 /// Requests of a block, each with its own frequencies.
 const BLOCK: u64 = 1 << 18;
+/// Requests that are packed one after the other once their places were asked for together.
+const TOGETHER: usize = 64;
 
 /// Share of the requests that wait for an earlier one in a closed loop, at least.
 const CLOSED_SHARE: f64 = 0.9;
@@ -283,6 +286,8 @@ impl Zones {
 #[derive(Debug)]
 pub struct Packer {
     gaps: Gaps,
+    /// What was not yet packed.
+    fresh: Vec<Traced>,
     writer: Writer,
     bytes: Vec<u8>,
     sequence: Sequence,
@@ -301,6 +306,7 @@ impl Packer {
     pub fn new(gaps: Gaps) -> Packer {
         Packer {
             gaps,
+            fresh: Vec::with_capacity(TOGETHER),
             writer: Writer::new(TABLES),
             bytes: Vec::new(),
             sequence: Sequence::new(gaps),
@@ -315,7 +321,22 @@ impl Packer {
 
     /// Adds a request, whose time counts from the start of the recording. One that starts before
     /// the last counts as of the last's time.
+    #[inline]
     pub fn push(&mut self, request: &Traced) {
+        self.fresh.push(*request);
+        if self.fresh.len() == TOGETHER {
+            self.pack_fresh();
+        }
+    }
+
+    fn pack_fresh(&mut self) {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        self.sequence.expect(&fresh);
+        fresh.drain(..).for_each(|request| self.pack(&request));
+        self.fresh = fresh;
+    }
+
+    fn pack(&mut self, request: &Traced) {
         let at = request.at.max(self.recorded_at);
         let gap = self.gap(at);
         let coded = self.sequence.code(&mut self.writer, gap, request);
@@ -351,6 +372,7 @@ impl Packer {
     /// All requests, of a recording that lasted so long (at least until the last request).
     #[must_use]
     pub fn finish(mut self, length: Nanos) -> Packed {
+        self.pack_fresh();
         if !self.requests.is_multiple_of(BLOCK) {
             self.writer.flush(&mut self.bytes);
         }

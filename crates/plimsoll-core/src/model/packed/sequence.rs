@@ -7,13 +7,12 @@
 
 use super::Gaps;
 use super::coder::Coder;
+use super::latest::{Latest, NOWHERE, RECENT};
 use crate::num::{round_u64, saturating_u32, to_usize};
 use crate::op::Kind;
 use crate::units::Nanos;
 use crate::workload::blocks::Traced;
 
-/// Streams and starts that are remembered.
-const RECENT: usize = 64;
 /// Places of which the following one is remembered, a power of two.
 const FOLLOWERS: usize = 1 << 16;
 /// Pairs of kind and length that have a symbol of their own, and the symbols of others.
@@ -76,65 +75,6 @@ impl Place {
     }
 }
 
-/// The last values, the latest first: a window that slides towards the front of its room, so that
-/// the others mostly stay where they are when one is added.
-#[derive(Debug, Clone)]
-struct Latest<T> {
-    room: [T; ROOM],
-    begin: usize,
-}
-
-/// Values in a row between which none is moved.
-const ROOM: usize = 4 * RECENT;
-
-impl Latest<u64> {
-    /// How many later ones there are. Looks at eight at once, which processors do in a few steps.
-    fn rank(&self, value: u64) -> Option<usize> {
-        let all = self.all();
-        let chunk = all.chunks_exact(8).position(|chunk| {
-            chunk
-                .iter()
-                .fold(false, |any, known| any | (*known == value))
-        })?;
-        let rank = all[8 * chunk..].iter().position(|known| *known == value)?;
-        Some(8 * chunk + rank)
-    }
-}
-
-impl<T: Copy> Latest<T> {
-    fn new(value: T) -> Latest<T> {
-        Latest {
-            room: [value; ROOM],
-            begin: ROOM - RECENT,
-        }
-    }
-
-    fn all(&self) -> &[T] {
-        &self.room[self.begin..self.begin + RECENT]
-    }
-
-    fn at(&self, rank: usize) -> T {
-        self.all()[rank]
-    }
-
-    /// Puts `value` in front, in the place of the one at `rank`.
-    fn renew(&mut self, rank: usize, value: T) {
-        self.room
-            .copy_within(self.begin..self.begin + rank, self.begin + 1);
-        self.room[self.begin] = value;
-    }
-
-    /// Puts `value` in front, in the place of the oldest.
-    fn add(&mut self, value: T) {
-        if self.begin == 0 {
-            self.room.copy_within(..RECENT, ROOM - RECENT);
-            self.begin = ROOM - RECENT;
-        }
-        self.begin -= 1;
-        self.room[self.begin] = value;
-    }
-}
-
 /// Where the tables of each figure begin.
 mod table {
     use super::LENGTHS;
@@ -170,7 +110,7 @@ fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
     let grain = grain.unwrap_or(GRAINS.len() - 1);
     let value = number >> GRAINS[grain];
     let length = 64 - value.leading_zeros() as usize;
-    let symbol = usize::from(coder.symbol(table, small(grain * LENGTHS + length)));
+    let symbol = usize::from(coder.symbol(table, || small(grain * LENGTHS + length)));
     let (grain, length) = (symbol / LENGTHS, symbol % LENGTHS);
     let Some(behind) = length.checked_sub(1) else {
         return 0;
@@ -179,7 +119,7 @@ fn code_number(coder: &mut impl Coder, table: usize, number: u64) -> u64 {
     let learned = behind.min(LEARNED);
     let plain = behind - learned;
     let first = (value >> plain) & ((1 << learned) - 1);
-    let first = coder.symbol(table + 1 + length, first.to_le_bytes()[0]);
+    let first = coder.symbol(table + 1 + length, || first.to_le_bytes()[0]);
     // At most 32 bits are coded at once.
     let low = plain.min(32);
     let rest = coder.plain(low, value);
@@ -196,15 +136,11 @@ pub(super) struct Sequence {
     /// Class of the last gap in steps of 16.
     last_gap: usize,
     last_place: Place,
-    ends: Latest<u64>,
-    starts: Latest<u64>,
-    /// Kind and length of the last request of each stream, and of that at each start, by rank.
-    end_habits: Latest<(Kind, u32)>,
-    start_habits: Latest<(Kind, u32)>,
+    /// Where streams ended and requests started, with kind and length of the last there.
+    ends: Latest,
+    starts: Latest,
     /// Start, kind and length of the request that followed a place.
     followers: Vec<(u64, (Kind, u32))>,
-    /// That of the last start: asked for as soon as it is known, since memory takes its time.
-    follower: (u64, (Kind, u32)),
     last_start: u64,
     last_end: u64,
     /// Pairs of kind and length by their symbol less one.
@@ -213,22 +149,16 @@ pub(super) struct Sequence {
     found: [u8; 256],
 }
 
-/// No place of any device: streams that have not been seen end there.
-const NOWHERE: u64 = u64::MAX;
-
 impl Sequence {
     pub(super) fn new(gaps: Gaps) -> Sequence {
         Sequence {
             steps: step_bits(gaps).map(Steps::new),
             last_gap: 0,
             last_place: Place::Far,
-            ends: Latest::new(NOWHERE),
-            starts: Latest::new(NOWHERE),
-            end_habits: Latest::new((Kind::Read, 0)),
-            start_habits: Latest::new((Kind::Read, 0)),
+            ends: Latest::new(),
+            starts: Latest::new(),
             followers: vec![(NOWHERE, (Kind::Read, 0)); FOLLOWERS],
             found: [0; 256],
-            follower: (NOWHERE, (Kind::Read, 0)),
             last_start: 0,
             last_end: 0,
             transfers: Vec::with_capacity(TRANSFERS_MAX),
@@ -242,9 +172,9 @@ impl Sequence {
         let at = self.code_gap(coder, place, gap);
         let (kind, bytes) = self.code_transfer(coder, place, (given.kind, given.bytes));
         let offset = match place {
-            Place::Continues(rank) => self.ends.at(rank),
-            Place::Again(rank) => self.starts.at(rank),
-            Place::Follows => self.follower.0,
+            Place::Continues(rank) => self.ends.place(rank),
+            Place::Again(rank) => self.starts.place(rank),
+            Place::Follows => self.follower().0,
             Place::Near => self.code_near(coder, given.offset),
             Place::Far => code_number(coder, table::FAR, given.offset),
         };
@@ -257,13 +187,26 @@ impl Sequence {
         }
     }
 
+    /// What followed the last start the time before.
+    fn follower(&self) -> (u64, (Kind, u32)) {
+        self.followers[slot(self.last_start)]
+    }
+
+    /// Has what followed these places brought from memory, which takes its time for each alone and
+    /// hardly more for many at once.
+    pub(super) fn expect(&self, requests: &[Traced]) {
+        let places = requests.iter();
+        let all = places.map(|request| self.followers[slot(request.offset)].0);
+        std::hint::black_box(all.fold(0, |all, one| all ^ one));
+    }
+
     fn code_gap(&mut self, coder: &mut impl Coder, place: Place, gap: Nanos) -> Nanos {
         let Some(steps) = &self.steps else {
             return Nanos(code_number(coder, table::EXACT_GAP, gap.0));
         };
         let table = table::GAP + 6 * self.last_gap + place.situation();
         let (class, step) = steps.of(gap);
-        let class = coder.symbol(table, class);
+        let class = coder.symbol(table, || class);
         self.last_gap = usize::from(class / 16);
         // Where in its class a gap lies is as good as random, so it stands as it is.
         let step = match class {
@@ -274,9 +217,8 @@ impl Sequence {
     }
 
     fn code_place(&mut self, coder: &mut impl Coder, offset: u64) -> Place {
-        let place = self.find(offset);
         let table = table::PLACE + self.last_place.situation();
-        Place::of(coder.symbol(table, place.symbol()))
+        Place::of(coder.symbol(table, || self.find(offset).symbol()))
     }
 
     /// The shortest way to tell an offset.
@@ -287,7 +229,7 @@ impl Sequence {
         if let Some(rank) = self.starts.rank(offset) {
             return Place::Again(rank);
         }
-        if self.follower.0 == offset {
+        if self.follower().0 == offset {
             return Place::Follows;
         }
         let bits = |value: u64| 64 - value.leading_zeros();
@@ -315,15 +257,14 @@ impl Sequence {
         given: (Kind, u32),
     ) -> (Kind, u32) {
         let habit = match place {
-            Place::Continues(rank) => self.end_habits.at(rank),
-            Place::Again(rank) => self.start_habits.at(rank),
-            Place::Follows => self.follower.1,
-            Place::Near | Place::Far => self.end_habits.at(0),
+            Place::Continues(rank) => self.ends.habit(rank),
+            Place::Again(rank) => self.starts.habit(rank),
+            Place::Follows => self.follower().1,
+            Place::Near | Place::Far => self.ends.habit(0),
         };
-        let symbol = if given == habit {
-            HABIT
-        } else {
-            self.known(given).map_or(OTHER, |number| small(number + 1))
+        let symbol = || match given == habit {
+            true => HABIT,
+            false => self.known(given).map_or(OTHER, |number| small(number + 1)),
         };
         match coder.symbol(table::TRANSFER + place.situation(), symbol) {
             HABIT => habit,
@@ -351,7 +292,7 @@ impl Sequence {
     /// Codes a pair of kind and length that has no symbol; from now on it has one, while there
     /// are any.
     fn code_other(&mut self, coder: &mut impl Coder, given: (Kind, u32)) -> (Kind, u32) {
-        let kind = coder.symbol(table::KIND, small(given.0.index()));
+        let kind = coder.symbol(table::KIND, || small(given.0.index()));
         let kind = Kind::ALL[usize::from(kind).min(Kind::ALL.len() - 1)];
         // Cut short in nonsense only.
         let bytes = saturating_u32(code_number(coder, table::BYTES, given.1.into()));
@@ -364,21 +305,16 @@ impl Sequence {
     fn remember(&mut self, place: Place, offset: u64, transfer: (Kind, u32)) {
         let end = offset.wrapping_add(transfer.1.into());
         if let Place::Continues(rank) = place {
-            self.ends.renew(rank, end);
-            self.end_habits.renew(rank, transfer);
+            self.ends.renew(rank, end, transfer);
         } else {
-            self.ends.add(end);
-            self.end_habits.add(transfer);
+            self.ends.add(end, transfer);
             if let Place::Again(rank) = place {
-                self.starts.renew(rank, offset);
-                self.start_habits.renew(rank, transfer);
+                self.starts.renew(rank, offset, transfer);
             } else {
-                self.starts.add(offset);
-                self.start_habits.add(transfer);
+                self.starts.add(offset, transfer);
             }
             self.followers[slot(self.last_start)] = (offset, transfer);
             self.last_start = offset;
-            self.follower = self.followers[slot(offset)];
         }
         self.last_end = end;
         self.last_place = place;
