@@ -5,8 +5,8 @@
 //! Columns: `at_ns` (start, from the origin), `took_ns` (absent where the end is not known), `kind`
 //! (`read`, `write`, `discard`, `flush`), `device`, `offset` and `bytes`; all numbers are of 64 bits
 //! with a sign. The file's own table of keys holds `plimsoll.origin_unix_ns` and `plimsoll.lost`.
-//! Numbers are kept as differences and words in a dictionary, without further compression. Both ways
-//! memory is bounded by a group of rows.
+//! Numbers are kept as differences and words in a dictionary, without further compression. Memory
+//! is bounded by a group of rows when it is written, by some pages when it is read.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, Once};
 
 use parquet::basic::{Compression, Encoding};
-use parquet::column::reader::get_typed_column_reader;
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -45,10 +45,8 @@ const SCHEMA: &str = "message requests {
 }";
 const ORIGIN: &str = "plimsoll.origin_unix_ns";
 const LOST: &str = "plimsoll.lost";
-/// Rows of a group that is written: a reader may skip by groups, and must hold one.
+/// Rows of a group that is written: a reader may skip by groups, and some hold one.
 const GROUP_ROWS: usize = 1 << 18;
-/// Rows of a group that is read at most: they are held at once.
-const GROUP_ROWS_MAX: i64 = 1 << 24;
 
 /// Recognised by its first bytes.
 pub(super) const FORMAT: Format = Format {
@@ -190,8 +188,10 @@ struct Table {
     file: SerializedFileReader<File>,
     /// Where each of the columns stands, in the order of the schema.
     columns: [usize; 6],
+    /// The next group, what is open of the one before, and its rows that were not yet read.
     group: usize,
-    rows: std::vec::IntoIter<Request>,
+    open: Option<Columns>,
+    left: usize,
     targets: Targets,
     origin_unix_ns: Option<u64>,
     lost: u64,
@@ -250,7 +250,8 @@ impl Table {
             file,
             columns,
             group: 0,
-            rows: Vec::new().into_iter(),
+            open: None,
+            left: 0,
             targets: Targets::default(),
             origin_unix_ns,
             lost: lost.unwrap_or(0),
@@ -258,65 +259,33 @@ impl Table {
         })
     }
 
-    /// Reads the next group of rows; `false` when there is none.
-    fn next_group(&mut self) -> Result<bool, ParquetError> {
-        if self.group >= self.file.num_row_groups() {
-            return Ok(false);
+    /// Reads the next rows; `false` when there are none.
+    fn next_rows(&mut self, into: &mut Vec<Request>) -> Result<bool, ParquetError> {
+        while self.left == 0 {
+            if self.group >= self.file.num_row_groups() {
+                return Ok(false);
+            }
+            let group = self.file.get_row_group(self.group)?;
+            self.group += 1;
+            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            self.open = Some(Columns::of(&*group, self.columns)?);
         }
-        let number = self.group;
-        self.group += 1;
-        let group = self.file.get_row_group(number)?;
-        let rows = group.metadata().num_rows();
-        if rows > GROUP_ROWS_MAX {
-            let what = format!("{rows} rows in one group; {GROUP_ROWS_MAX} can be read");
-            return Err(ParquetError::General(what));
+        if let Some(columns) = &mut self.open {
+            let rows = self.left.min(BATCH);
+            columns.read(rows, &mut self.targets, into)?;
+            self.left -= rows;
         }
-        let rows = usize::try_from(rows).unwrap_or(0);
-        let [at, took, kind, device, offset, bytes] = self.columns;
-        let group = &*group;
-        let at = values::<Int64Type>(group, at, rows)?;
-        let took = values::<Int64Type>(group, took, rows)?;
-        let kind = values::<ByteArrayType>(group, kind, rows)?;
-        let device = values::<ByteArrayType>(group, device, rows)?;
-        let offset = values::<Int64Type>(group, offset, rows)?;
-        let bytes = values::<Int64Type>(group, bytes, rows)?;
-        let mut found = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let bad = || ParquetError::General(format!("row {row} of a group is no request"));
-            let number = |value: &Option<i64>| value.and_then(|value| u64::try_from(value).ok());
-            let word = kind[row].as_ref().map(ByteArray::data);
-            let known = KINDS
-                .iter()
-                .find(|(_, known)| word == Some(known.as_bytes()));
-            let target = device[row]
-                .as_ref()
-                .and_then(|name| self.targets.place(name.data()));
-            let (Some((kind, _)), Some(target)) = (known, target) else {
-                return Err(bad());
-            };
-            found.push(Request {
-                at: Nanos(number(&at[row]).ok_or_else(bad)?),
-                took: number(&took[row]).map(Nanos),
-                kind: *kind,
-                target,
-                bytes: number(&bytes[row])
-                    .and_then(|n| u32::try_from(n).ok())
-                    .ok_or_else(bad)?,
-                offset: number(&offset[row]).ok_or_else(bad)?,
-            });
-        }
-        self.rows = found.into_iter();
         Ok(true)
     }
 
-    /// Ends at a group that cannot be read; when it is the first, nothing of the file can.
+    /// Ends at rows that cannot be read; when they are the first, nothing of the file can.
     fn end(&mut self, error: &ParquetError) -> Result<bool, TraceError> {
         let (file, what) = (
             self.about.name.clone(),
             format!("its group {} of rows: {error}", self.group),
         );
-        let is_first = self.group <= 1;
-        self.group = usize::MAX;
+        let is_first = self.targets.names().is_empty();
+        (self.group, self.left) = (usize::MAX, 0);
         let offset = 0;
         if is_first {
             return Err(TraceError::Format { file, offset, what });
@@ -350,35 +319,119 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
     ended.unwrap_or_else(|_| Err(ParquetError::General("it is damaged".into())))
 }
 
-/// The values of a column of a group, one for each row.
-fn values<T: DataType>(
-    group: &dyn RowGroupReader,
-    column: usize,
-    rows: usize,
-) -> Result<Vec<Option<T::T>>, ParquetError> {
-    let wrong = |what: &str| ParquetError::General(format!("column {column} {what}"));
-    let about = group.metadata().column(column);
-    let levels_max = about.column_descr().max_def_level();
-    if about.column_type() != T::get_physical_type() || levels_max > 1 {
-        return Err(wrong("is of another type"));
+/// The columns of a group of rows, from which requests are taken.
+struct Columns {
+    at: Column<Int64Type>,
+    took: Column<Int64Type>,
+    kind: Column<ByteArrayType>,
+    device: Column<ByteArrayType>,
+    offset: Column<Int64Type>,
+    bytes: Column<Int64Type>,
+}
+
+impl Columns {
+    /// Those that stand at these places.
+    fn of(group: &dyn RowGroupReader, places: [usize; 6]) -> Result<Columns, ParquetError> {
+        let [at, took, kind, device, offset, bytes] = places;
+        Ok(Columns {
+            at: Column::of(group, at)?,
+            took: Column::of(group, took)?,
+            kind: Column::of(group, kind)?,
+            device: Column::of(group, device)?,
+            offset: Column::of(group, offset)?,
+            bytes: Column::of(group, bytes)?,
+        })
     }
-    let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
-    let (mut levels, mut found) = (Vec::new(), Vec::new());
-    let (mut there, mut read) = (Vec::new(), 0);
-    while read < rows {
-        let (records, ..) =
-            reader.read_records(rows - read, Some(&mut levels), None, &mut there)?;
-        if records == 0 {
-            return Err(wrong("is shorter than the others"));
+
+    /// Appends the next so many rows; none of them when one is no request.
+    fn read(
+        &mut self,
+        rows: usize,
+        targets: &mut Targets,
+        into: &mut Vec<Request>,
+    ) -> Result<(), ParquetError> {
+        let mut at = self.at.read(rows)?;
+        let mut took = self.took.read(rows)?;
+        let mut kind = self.kind.read(rows)?;
+        let mut device = self.device.read(rows)?;
+        let mut offset = self.offset.read(rows)?;
+        let mut bytes = self.bytes.read(rows)?;
+        let mut row = || {
+            let took = took.next()?.map(|took| u64::try_from(*took));
+            let word = kind.next()??.data();
+            let known = |(_, known): &&(Kind, &str)| word == known.as_bytes();
+            Some(Request {
+                at: Nanos(u64::try_from(*at.next()??).ok()?),
+                took: took.and_then(Result::ok).map(Nanos),
+                kind: KINDS.iter().find(known)?.0,
+                target: targets.place(device.next()??.data())?,
+                bytes: u32::try_from(*bytes.next()??).ok()?,
+                offset: u64::try_from(*offset.next()??).ok()?,
+            })
+        };
+        let known = into.len();
+        for _ in 0..rows {
+            let Some(request) = row() else {
+                into.truncate(known);
+                return Err(ParquetError::General("one of them is no request".into()));
+            };
+            into.push(request);
         }
-        read += records;
+        Ok(())
     }
-    let mut there = there.into_iter();
-    for row in 0..rows {
-        let is_there = levels_max == 0 || levels.get(row) == Some(&1);
-        found.push(is_there.then(|| there.next()).flatten());
+}
+
+/// A column of a group of rows.
+struct Column<T: DataType> {
+    number: usize,
+    reader: ColumnReaderImpl<T>,
+    /// Whether some of its values may be absent.
+    has_gaps: bool,
+    /// Of the last rows: 1 where there is a value, and the values.
+    levels: Vec<i16>,
+    there: Vec<T::T>,
+}
+
+impl<T: DataType> Column<T> {
+    fn of(group: &dyn RowGroupReader, number: usize) -> Result<Column<T>, ParquetError> {
+        let about = group.metadata().column(number);
+        let levels_max = about.column_descr().max_def_level();
+        if about.column_type() != T::get_physical_type() || levels_max > 1 {
+            let what = format!("column {number} is of another type");
+            return Err(ParquetError::General(what));
+        }
+        Ok(Column {
+            number,
+            reader: get_typed_column_reader::<T>(group.get_column_reader(number)?),
+            has_gaps: levels_max == 1,
+            levels: Vec::new(),
+            there: Vec::new(),
+        })
     }
-    Ok(found)
+
+    /// The values of the next so many rows.
+    fn read(&mut self, rows: usize) -> Result<impl Iterator<Item = Option<&T::T>>, ParquetError> {
+        self.levels.clear();
+        self.there.clear();
+        let mut read = 0;
+        while read < rows {
+            let (levels, there) = (&mut self.levels, &mut self.there);
+            let (records, ..) = self
+                .reader
+                .read_records(rows - read, Some(levels), None, there)?;
+            if records == 0 {
+                let what = format!("column {} is shorter than the others", self.number);
+                return Err(ParquetError::General(what));
+            }
+            read += records;
+        }
+        let mut there = self.there.iter();
+        let (has_gaps, levels) = (self.has_gaps, &self.levels);
+        Ok((0..rows).map(move |row| {
+            let is_there = !has_gaps || levels.get(row) == Some(&1);
+            if is_there { there.next() } else { None }
+        }))
+    }
 }
 
 impl Requests for Table {
@@ -391,16 +444,10 @@ impl Requests for Table {
     }
 
     fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
-        if self.rows.len() == 0 {
-            let next = guarded(|| self.next_group());
-            match next {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                Err(error) => return self.end(&error),
-            }
+        match guarded(|| self.next_rows(into)) {
+            Ok(more) => Ok(more),
+            Err(error) => self.end(&error),
         }
-        into.extend(self.rows.by_ref().take(BATCH));
-        Ok(true)
     }
 
     fn targets(&self) -> &[String] {
