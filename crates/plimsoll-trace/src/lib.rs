@@ -21,6 +21,7 @@ mod fidelity;
 mod fit;
 mod input;
 mod intervals;
+mod nearly;
 pub mod pcp;
 mod periods;
 mod phases;

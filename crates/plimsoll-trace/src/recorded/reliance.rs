@@ -13,6 +13,7 @@ use plimsoll_core::num::{ratio, round_u64, saturating_u32};
 use plimsoll_core::units::Nanos;
 
 use super::Keep;
+use crate::nearly::sort_nearly;
 
 /// Fewest requests that tell something.
 const REQUESTS_MIN: usize = 200;
@@ -202,9 +203,9 @@ impl Watch {
 }
 
 /// Requests by their ends.
-fn by_end(times: &[(u64, u64)]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..times.len()).collect();
-    order.sort_by_key(|request| times[*request].1);
+fn by_end(times: &[(u64, u64)]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..saturating_u32(times.len() as u64)).collect();
+    sort_nearly(&mut order, 0, |request| times[*request as usize].1);
     order
 }
 
@@ -212,17 +213,21 @@ fn by_end(times: &[(u64, u64)]) -> Vec<usize> {
 
 /// Tells every pair of a start and one of the ends before it, the latest end first: the pause, who
 /// ended, who started.
-fn pauses(times: &[(u64, u64)], ends: &[usize], mut tell: impl FnMut(f64, usize, usize)) {
+fn pauses(times: &[(u64, u64)], ends: &[u32], mut tell: impl FnMut(u64, usize, usize)) {
     let mut ended = 0;
     for (starts, (at, _)) in times.iter().enumerate() {
-        while ends.get(ended).is_some_and(|one| times[*one].1 <= *at) {
+        while ends
+            .get(ended)
+            .is_some_and(|one| times[*one as usize].1 <= *at)
+        {
             ended += 1;
         }
         for one in ends[..ended].iter().rev().take(ENDS_BACK) {
+            let one = *one as usize;
             // Recordings count in microseconds or finer; a pause of nothing is one of less.
-            let pause = (at - times[*one].1).max(1) as f64;
-            if *one < starts {
-                tell(pause, *one, starts);
+            let pause = (at - times[one].1).max(1);
+            if one < starts {
+                tell(pause, one, starts);
             }
         }
     }
@@ -239,12 +244,12 @@ struct Steady {
 
 /// The steady pause with the most pairs over chance, `least` or more, and none longer than `longest`: chance is how
 /// dense pairs are around it.
-fn steady(sorted: &[f64], least: f64, longest: f64) -> Option<Steady> {
-    let below = |pause: f64| sorted.partition_point(|one| *one < pause);
+fn steady(sorted: &[u64], least: f64, longest: f64) -> Option<Steady> {
+    let below = |pause: f64| sorted.partition_point(|one| (*one as f64) < pause);
     let mut best: Option<Steady> = None;
     // Windows that begin at a pause that is there, a thousand of them at most.
     for first in (0..sorted.len()).step_by((sorted.len() / 4_096).max(1)) {
-        let low = sorted[first];
+        let low = sorted[first] as f64;
         let high = low * STEADY;
         if high > longest {
             break;
@@ -272,13 +277,13 @@ fn steady(sorted: &[f64], least: f64, longest: f64) -> Option<Steady> {
 }
 
 /// Distances between starts, as far back as those that are looked at for pauses.
-fn distances(times: &[(u64, u64)]) -> Vec<f64> {
+fn distances(times: &[(u64, u64)]) -> Vec<u64> {
     let back = |n: usize| (1..=ENDS_BACK.min(n)).map(move |distance| (n, n - distance));
     let pairs = (0..times.len()).flat_map(back);
-    let mut distances: Vec<f64> = pairs
-        .map(|(late, early)| times[late].0.saturating_sub(times[early].0).max(1) as f64)
+    let mut distances: Vec<u64> = pairs
+        .map(|(late, early)| times[late].0.saturating_sub(times[early].0).max(1))
         .collect();
-    distances.sort_by(f64::total_cmp);
+    distances.sort_unstable();
     distances
 }
 
@@ -288,7 +293,7 @@ fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
     pauses(looked_at, &by_end(looked_at), |pause, _, _| {
         sorted.push(pause);
     });
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable();
     // What is further back than that, the ends that are looked at may not reach.
     let lasted = looked_at.last()?.0.saturating_sub(looked_at.first()?.0) as f64;
     let longest = PAUSE_GAPS * lasted / looked_at.len() as f64;
@@ -302,7 +307,7 @@ fn chained(times: &[(u64, u64)]) -> Option<Reliance> {
     let mut follows = vec![false; times.len()];
     let mut pairs = Vec::new();
     pauses(times, &by_end(times), |pause, one, starts| {
-        let fits = pause >= found.low && pause < found.high;
+        let fits = (found.low..found.high).contains(&(pause as f64));
         if fits && !follows[starts] && links[one].is_none() {
             follows[starts] = true;
             links[one] = link(times, one, starts);
@@ -339,13 +344,13 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(times: &[(u64, u64)], ends: &[usize]) -> Levels {
+    fn of(times: &[(u64, u64)], ends: &[u32]) -> Levels {
         let mut levels = Levels::default();
         let (mut ended, mut now) = (0, times.first().map_or(0, |first| first.0));
         for (started, (at, _)) in times.iter().enumerate() {
             // What takes no time may stand behind its like: no more end than have started.
-            while ended < started && times[ends[ended]].1 <= *at {
-                let end = times[ends[ended]].1;
+            while ended < started && times[ends[ended] as usize].1 <= *at {
+                let end = times[ends[ended] as usize].1;
                 levels.pass(started - ended, end.saturating_sub(now));
                 now = now.max(end);
                 ended += 1;
@@ -413,10 +418,14 @@ fn closed(times: &[(u64, u64)]) -> Option<Reliance> {
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     let explained = 1.0 - ratio(left, open);
     let is_plain = open - left >= EVIDENCE_MIN && explained >= EXPLAINED_MIN;
-    let pairs: Vec<(usize, usize)> = ends.iter().copied().zip(lanes..times.len()).collect();
     let is_bounded = lanes < most * LANES_OVER_MOST || most == 1;
+    if !is_plain || !is_bounded {
+        return None;
+    }
+    let ends = ends.iter().map(|one| *one as usize);
+    let pairs: Vec<(usize, usize)> = ends.zip(lanes..times.len()).collect();
     // Which lane sent which is not known: pairs of irregular starts say little of a clock.
-    if !is_plain || !is_bounded || is_regular(times) && is_by_clock(times, &pairs) {
+    if is_regular(times) && is_by_clock(times, &pairs) {
         return None;
     }
     let mut links = vec![None; times.len()];

@@ -9,6 +9,7 @@ use plimsoll_core::units::Nanos;
 
 use super::Request;
 use crate::error::{Damage, TraceError};
+use crate::nearly::sort_nearly;
 use crate::recording::{About, Order, Requests};
 
 /// Requests that are held back: more than any device has in flight.
@@ -85,11 +86,12 @@ impl<R: Requests> Sorted<R> {
         let Some(earliest) = self.held[known..].iter().map(|request| request.at).min() else {
             return Ok(());
         };
-        // Most recordings are nearly in order, so this is a short part of what is held. The sort
-        // keeps the order of equals, and is fast where there are long runs.
+        // Most recordings are nearly in order, so this is a short part of what is held.
         let held = &self.held[self.given..known];
-        let place = held.partition_point(|request| request.at <= earliest);
-        self.held[self.given + place..].sort_by_key(|request| request.at);
+        let place = self.given + held.partition_point(|request| request.at <= earliest);
+        sort_nearly(&mut self.held[place..], known - place, |request| {
+            request.at.0
+        });
         Ok(())
     }
 }
@@ -101,6 +103,10 @@ impl<R: Requests> Requests for Sorted<R> {
 
     fn origin_unix_ns(&self) -> Option<u64> {
         self.inner.origin_unix_ns()
+    }
+
+    fn taken_up_after(&self) -> Nanos {
+        self.inner.taken_up_after()
     }
 
     fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
@@ -157,6 +163,10 @@ impl Requests for Box<dyn Requests> {
 
     fn origin_unix_ns(&self) -> Option<u64> {
         (**self).origin_unix_ns()
+    }
+
+    fn taken_up_after(&self) -> Nanos {
+        (**self).taken_up_after()
     }
 
     fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
