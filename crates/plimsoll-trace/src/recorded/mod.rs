@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From recorded requests to a model that plays them.
 //!
-//! A recording is read twice: once to see how long it is and of which devices ([`survey`]), once
+//! A recording is gone through twice: once to see how long it is and of which devices ([`survey`]), once
 //! to pack the requests of one device ([`fit_requests`]). What was packed is then unpacked and
 //! held against what was recorded, figure by figure: counted, not claimed. Only what is the same
 //! request by request need not be counted twice.
@@ -36,7 +36,7 @@ use self::shuffle::Shuffler;
 use crate::error::TraceError;
 use crate::fit::{FitOptions, Fitted, fit_within};
 use crate::recording::{About, Counters, Detail, Requests};
-use crate::requests::{self, Clip, Clipped, Request};
+use crate::requests::{self, Clip, Clipped, Kept, Request, Sorted};
 
 /// Intervals that describe a model of requests.
 const INTERVALS: u64 = 200;
@@ -143,25 +143,30 @@ pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
     Ok(survey)
 }
 
-/// The part of a recording between two times as [`Clip::of`] takes them, and what is in it. `first` is
-/// the recording at `path`, opened; without times it is read once, else twice.
+/// What is in the part of a recording between two times as [`Clip::of`] takes them, and that part, to
+/// be read in the order of the requests' starts. `first` is the recording at `path`, opened; where it
+/// is too long to be held, `path` is read again.
 ///
 /// # Errors
 /// When it cannot be read, or the times do not tell a part of it.
 pub fn survey_part(
     path: &Path,
-    mut first: Box<dyn Requests>,
+    first: Box<dyn Requests>,
     from: Option<&str>,
     to: Option<&str>,
-) -> Result<(Survey, Clip), TraceError> {
-    let whole = survey(&mut *first)?;
+) -> Result<(Survey, Sorted<Box<dyn Requests>>), TraceError> {
+    let mut whole = Kept::new(first);
+    let found = survey(&mut whole)?;
     if from.is_none() && to.is_none() {
-        return Ok((whole, Clip::WHOLE));
+        let again = whole.again(|| requests::open(path))?;
+        return Ok((found, Sorted::new(again)));
     }
-    let clip = Clip::of(&*first, whole.length, from, to)?;
-    let mut part = Clipped::new(requests::open(path)?, clip);
+    let clip = Clip::of(&whole, found.length, from, to)?;
+    let length = clip.length(found.length);
+    let again = whole.again(|| requests::open(path))?;
+    let mut part = Kept::new(Box::new(Clipped::new(again, clip)));
     let mut found = survey(&mut part)?;
-    found.length = clip.length(whole.length);
+    found.length = length;
     if found.devices.is_empty() {
         let typed = [from, to].into_iter().flatten().collect::<Vec<_>>();
         return Err(TraceError::Time {
@@ -169,7 +174,8 @@ pub fn survey_part(
             reason: "no request starts there".into(),
         });
     }
-    Ok((found, clip))
+    let again = part.again(|| Ok(Box::new(Clipped::new(requests::open(path)?, clip))))?;
+    Ok((found, Sorted::new(again)))
 }
 
 /// Requests without one of these cannot be played.

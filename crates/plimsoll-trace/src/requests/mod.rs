@@ -14,6 +14,7 @@ mod fio_iolog;
 mod fiu;
 #[cfg(test)]
 mod fixtures;
+mod kept;
 mod mqsim;
 mod msr;
 mod pairs;
@@ -40,6 +41,7 @@ use crate::input::Input;
 use crate::recording::{Carries, Detail, Order, Requests, Scope};
 pub use capture::{Capture, recorded_events};
 pub use clipped::{Clip, Clipped};
+pub(crate) use kept::Kept;
 use rows::Row;
 pub use sorted::Sorted;
 pub use spool::Spool;

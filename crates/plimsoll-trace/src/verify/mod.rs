@@ -42,7 +42,7 @@ use crate::recorded::{
     survey_part,
 };
 use crate::recording::{Counters, Recording, Requests, open};
-use crate::requests::{Clip, Clipped, Sorted};
+use crate::requests::Sorted;
 use crate::window::{Times, Window};
 
 /// Seeds of the two plays. Any two would do; fixed ones make verifications repeatable.
@@ -111,12 +111,11 @@ impl Reference {
         match open(path)? {
             Recording::Counters(counters) => Reference::of(&*counters, part),
             Recording::Requests(requests) => {
-                let (found, clip) = surveyed(path, requests, part)?;
-                let mut again = reopened(path, clip)?;
+                let (found, mut again) = surveyed(path, requests, part)?;
                 let place = device_of(&found, again.about(), part.disk.as_deref())?;
                 let interval = Nanos(found.length.0.div_ceil(INTERVALS).max(1));
                 let disk = &found.devices[place].name;
-                let counted = count_requests(&mut *again, &found, disk, interval)?;
+                let counted = count_requests(&mut again, &found, disk, interval)?;
                 let part = Part {
                     disk: Some(disk.clone()),
                     ..Part::default()
@@ -256,26 +255,16 @@ fn window(times: &Times, part: &Part) -> Result<Window, TraceError> {
     }
 }
 
-/// What is in the part of a recording of requests that was asked for. Times of a model are whole
+/// What is in the part of a recording of requests that was asked for, and that part. Times of a model are whole
 /// seconds, too coarse for requests: then it is all of it.
 fn surveyed(
     path: &Path,
     requests: Box<dyn Requests>,
     part: &Part,
-) -> Result<(Survey, Clip), TraceError> {
+) -> Result<(Survey, Sorted<Box<dyn Requests>>), TraceError> {
     let asked = |time: &'_ Option<String>| time.clone().filter(|_| !part.of_model);
     let (from, to) = (asked(&part.from), asked(&part.to));
     survey_part(path, requests, from.as_deref(), to.as_deref())
-}
-
-/// A part of a recording of requests again, in the order of their starts.
-fn reopened(path: &Path, clip: Clip) -> Result<Box<dyn Requests>, TraceError> {
-    match open(path)? {
-        Recording::Requests(requests) => Ok(Box::new(Clipped::new(Sorted::new(requests), clip))),
-        Recording::Counters(_) => Err(TraceError::NoRecording {
-            path: path.display().to_string(),
-        }),
-    }
 }
 
 /// Every line with the errors that the same metric has by chance.
@@ -369,12 +358,15 @@ pub fn verify_requests(
     part: &Part,
     load: &Submitted<'_>,
 ) -> Result<Verification, TraceError> {
-    let first = reopened(path, Clip::WHOLE)?;
-    let (found, clip) = surveyed(path, first, part)?;
-    let mut again = reopened(path, clip)?;
+    let Recording::Requests(first) = open(path)? else {
+        return Err(TraceError::NoRecording {
+            path: path.display().to_string(),
+        });
+    };
+    let (found, mut again) = surveyed(path, first, part)?;
     let place = device_of(&found, again.about(), part.disk.as_deref())?;
     let device = &found.devices[place];
-    let recorded = Recorded::read(&mut *again, place, device, found.length)?;
+    let recorded = Recorded::read(&mut again, place, device, found.length)?;
     let plays = SEEDS.map(|seed| {
         let lengths = (load.length(), found.length);
         let mut watched = Watched::new(device, Nanos(0), lengths);
@@ -400,7 +392,7 @@ pub fn verify_requests(
         Submitted::Model(model) => parametric::set_aside(model, lines),
         Submitted::Steady(_) => (lines, Vec::new()),
     };
-    let (from, to) = ends(&*again, found.length);
+    let (from, to) = ends(&again, found.length);
     Ok(Verification {
         recording: again.about().name.clone(),
         disk: device.name.clone(),

@@ -5,7 +5,6 @@ use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Parametric};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_trace::requests::{Clip, Clipped, Sorted};
 use plimsoll_trace::{
     Choices, Counters, Device, FitOptions, Fitted, Keep, Recording, Requests, Shuffle,
 };
@@ -118,7 +117,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
 }
 
-/// Of requests, which are read twice or more: `first` is the recording, opened.
+/// Of requests, which are looked at twice or more: `first` is the recording, opened.
 fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure> {
     let declared = facts(args)?;
     let told = Facts {
@@ -133,7 +132,7 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
         );
     }
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    let (survey, clip) = plimsoll_trace::survey_part(&args.recording, first, from, to)
+    let (survey, mut requests) = plimsoll_trace::survey_part(&args.recording, first, from, to)
         .map_err(failed(Code::Usage))?;
     let disk = match (&args.disk, &survey.devices[..]) {
         (Some(disk), _) => disk,
@@ -154,7 +153,6 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
         // What waits for what is no distribution.
         open_loop: args.open_loop || args.parametric,
     };
-    let mut requests = read_again(&args.recording, clip)?;
     let fitted = plimsoll_trace::fit_requests(&mut requests, &survey, disk, &name(args), keep);
     let mut fitted = fitted.map_err(failed(Code::Usage))?;
     fitted.model.facts.sync_writes = declared.sync_writes;
@@ -162,20 +160,6 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
         plimsoll_trace::parametric(&mut fitted, args.length).map_err(failed(Code::Usage))?;
     }
     Ok(fitted)
-}
-
-/// A part of recorded requests once more, in the order of their starts.
-pub(super) fn read_again(
-    path: &Path,
-    clip: Clip,
-) -> Result<Clipped<Sorted<Box<dyn Requests>>>, Failure> {
-    match plimsoll_trace::open(path).map_err(failed(Code::Usage))? {
-        Recording::Requests(requests) => Ok(Clipped::new(Sorted::new(requests), clip)),
-        Recording::Counters(_) => {
-            let text = format!("read {} again: it has changed", path.display());
-            Err(Failure::usage(text))
-        }
-    }
 }
 
 fn no_disk(recording: &str, disks: &[String]) -> Failure {

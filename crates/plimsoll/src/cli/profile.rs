@@ -144,9 +144,8 @@ fn of_counters(args: &Args, counters: Box<dyn Counters>) -> Result<Described, Fa
 
 fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Described, Failure> {
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    let (survey, clip) = plimsoll_trace::survey_part(&args.recording, first, from, to)
+    let (survey, mut requests) = plimsoll_trace::survey_part(&args.recording, first, from, to)
         .map_err(failed(Code::Usage))?;
-    let mut requests = super::fit::read_again(&args.recording, clip)?;
     let (description, series) =
         plimsoll_trace::describe_requests(&mut requests, &survey, args.disk.as_deref())
             .map_err(failed(Code::Usage))?;

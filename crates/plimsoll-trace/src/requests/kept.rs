@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A recording that is read twice: what of it is short enough is held in between, since taking text
+//! or columns apart costs more than anything that is done with the requests.
+
+use std::collections::VecDeque;
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::Request;
+use crate::error::{Damage, TraceError};
+use crate::recording::{About, Requests};
+
+/// Most requests that are held: 128 MiB of them.
+const HELD_MAX: usize = 1 << 22;
+
+/// A recording that holds what is read of it, as long as that is not too much.
+pub(crate) struct Kept {
+    inner: Box<dyn Requests>,
+    held: VecDeque<Vec<Small>>,
+    /// How many more may be held; `None` when there were too many.
+    room: Option<usize>,
+    /// Whether it was read to its end, and is read from memory now.
+    is_again: bool,
+}
+
+/// A request in 32 bytes.
+struct Small {
+    at: Nanos,
+    /// [`NOT_TOLD`] where no end is.
+    took: Nanos,
+    offset: u64,
+    bytes: u32,
+    target: u16,
+    kind: Kind,
+}
+
+/// No request takes so long.
+const NOT_TOLD: Nanos = Nanos::MAX;
+
+impl Small {
+    fn of(request: &Request) -> Small {
+        Small {
+            at: request.at,
+            took: request.took.unwrap_or(NOT_TOLD),
+            offset: request.offset,
+            bytes: request.bytes,
+            target: request.target,
+            kind: request.kind,
+        }
+    }
+
+    fn whole(&self) -> Request {
+        Request {
+            at: self.at,
+            took: (self.took != NOT_TOLD).then_some(self.took),
+            kind: self.kind,
+            target: self.target,
+            bytes: self.bytes,
+            offset: self.offset,
+        }
+    }
+}
+
+impl Kept {
+    pub(crate) fn new(inner: Box<dyn Requests>) -> Kept {
+        Kept::of_at_most(HELD_MAX, inner)
+    }
+
+    fn of_at_most(most: usize, inner: Box<dyn Requests>) -> Kept {
+        Kept {
+            inner,
+            held: VecDeque::new(),
+            room: Some(most),
+            is_again: false,
+        }
+    }
+
+    /// The recording from its start, once it was read to its end; `open` opens it anew where it was
+    /// too long.
+    pub(crate) fn again(
+        mut self,
+        open: impl FnOnce() -> Result<Box<dyn Requests>, TraceError>,
+    ) -> Result<Box<dyn Requests>, TraceError> {
+        if self.room.is_none() {
+            return open();
+        }
+        self.is_again = true;
+        Ok(Box::new(self))
+    }
+
+    fn hold(&mut self, fresh: &[Request]) {
+        self.room = self.room.and_then(|room| room.checked_sub(fresh.len()));
+        match self.room {
+            Some(_) => self.held.push_back(fresh.iter().map(Small::of).collect()),
+            None => self.held = VecDeque::new(),
+        }
+    }
+}
+
+impl Requests for Kept {
+    fn about(&self) -> &About {
+        self.inner.about()
+    }
+
+    fn origin_unix_ns(&self) -> Option<u64> {
+        self.inner.origin_unix_ns()
+    }
+
+    fn taken_up_after(&self) -> Nanos {
+        self.inner.taken_up_after()
+    }
+
+    fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        if self.is_again {
+            // What was given is no longer held.
+            let next = self.held.pop_front().unwrap_or_default();
+            into.extend(next.iter().map(Small::whole));
+            return Ok(!self.held.is_empty());
+        }
+        let known = into.len();
+        let more = self.inner.read(into)?;
+        self.hold(&into[known..]);
+        Ok(more)
+    }
+
+    fn targets(&self) -> &[String] {
+        self.inner.targets()
+    }
+
+    fn lost(&self) -> u64 {
+        self.inner.lost()
+    }
+
+    fn damage(&self) -> Option<&Damage> {
+        self.inner.damage()
+    }
+
+    fn warnings(&self) -> &[String] {
+        self.inner.warnings()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read;
+    use super::*;
+    use crate::input::Input;
+
+    /// A recording of 10,000 requests with ends.
+    fn recording() -> Box<dyn Requests> {
+        let row = |i: u64| {
+            let at = 128_166_385_000_000_000 + i;
+            let way = if i.is_multiple_of(3) { "Read" } else { "Write" };
+            format!("{at},h,{},{way},{},512,7\n", i % 2, i * 512)
+        };
+        let text: String = (0..10_000).map(row).collect();
+        read(Input::new("f".into(), Box::new(std::io::Cursor::new(text))).unwrap()).unwrap()
+    }
+
+    fn all(recording: &mut dyn Requests) -> Vec<Request> {
+        let mut found = Vec::new();
+        while recording.read(&mut found).unwrap() {}
+        found
+    }
+
+    #[test]
+    fn what_is_read_again_is_the_same_and_from_memory_if_it_fits() {
+        for (most, is_opened) in [(10_000, false), (9_999, true)] {
+            let mut kept = Kept::of_at_most(most, recording());
+            let first = all(&mut kept);
+            let mut opened = false;
+            let mut again = kept
+                .again(|| {
+                    opened = true;
+                    Ok(recording())
+                })
+                .unwrap();
+            assert_eq!(all(&mut *again), first);
+            assert_eq!((opened, first.len()), (is_opened, 10_000));
+            assert_eq!(again.targets(), ["h,0", "h,1"]);
+        }
+    }
+
+    #[test]
+    fn a_request_without_an_end_stays_one() {
+        let request = Request {
+            at: Nanos(1),
+            took: None,
+            kind: Kind::Write,
+            target: 3,
+            bytes: 4,
+            offset: 5,
+        };
+        assert_eq!(Small::of(&request).whole(), request);
+    }
+}
