@@ -13,14 +13,15 @@ use super::zones::Zones;
 /// Requests that are counted together, figure by figure: the tables are larger than a processor's
 /// caches, and it waits for many places in one of them at once, but not for some in each.
 const TOGETHER: usize = 256;
+/// What most sizes are multiples of.
+const SECTOR_BYTES: u32 = 512;
 
 /// Counts of kinds, sizes and places.
 pub(super) struct Content {
     fresh: Vec<Traced>,
     /// Operations and bytes by kind, in the order of [`Kind::ALL`].
     totals: [(u64, u64); Kind::ALL.len()],
-    /// Requests by kind and size.
-    transfers: Table<u64>,
+    transfers: Transfers,
     zones: Zones,
     reuse: Reuse,
 }
@@ -31,7 +32,7 @@ impl Content {
         Content {
             fresh: Vec::with_capacity(TOGETHER),
             totals: Default::default(),
-            transfers: Table::default(),
+            transfers: Transfers::new(),
             zones: Zones::default(),
             reuse: Reuse::new(bytes),
         }
@@ -54,8 +55,7 @@ impl Content {
             let total = &mut self.totals[kind];
             total.0 += 1;
             total.1 += u64::from(request.bytes);
-            let transfer = (kind as u64) << 32 | u64::from(request.bytes);
-            *self.transfers.at(transfer) += 1;
+            self.transfers.count(kind, request.bytes);
         }
         for request in &self.fresh {
             self.reuse.add(request);
@@ -128,6 +128,48 @@ impl Content {
     }
 }
 
+/// Requests by kind and size.
+struct Transfers {
+    /// Those of some sectors, as nearly all are, by kind and sectors.
+    sectors: Vec<[u64; SECTORS]>,
+    /// All others, by kind above 32 bits of size.
+    others: Table<u64>,
+}
+
+/// Sizes in sectors that have a place of their own: below 256 KiB.
+const SECTORS: usize = 512;
+
+impl Transfers {
+    fn new() -> Transfers {
+        Transfers {
+            sectors: vec![[0; SECTORS]; Kind::ALL.len()],
+            others: Table::default(),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, kind: usize, bytes: u32) {
+        let sectors = (bytes / SECTOR_BYTES) as usize;
+        if bytes.is_multiple_of(SECTOR_BYTES) && sectors < SECTORS {
+            self.sectors[kind][sectors] += 1;
+        } else {
+            *self.others.at((kind as u64) << 32 | u64::from(bytes)) += 1;
+        }
+    }
+
+    /// How many there are, by kind above 32 bits of size, in order.
+    fn sorted(&self) -> Vec<(u64, u64)> {
+        let mut all = self.others.sorted();
+        for (kind, counts) in (0u64..).zip(&self.sectors) {
+            let sizes = (kind << 32..).step_by(SECTOR_BYTES as usize);
+            let counts = counts.iter().copied();
+            all.extend(sizes.zip(counts).filter(|(_, count)| *count > 0));
+        }
+        all.sort_unstable();
+        all
+    }
+}
+
 /// Total variation: the share of the counts that would have to move to make two tables alike. Both
 /// are by number.
 fn variation(a: &[(u64, u64)], b: &[(u64, u64)]) -> f64 {
@@ -149,6 +191,20 @@ fn variation(a: &[(u64, u64)], b: &[(u64, u64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_and_size_is_counted_whether_it_is_of_sectors_or_not() {
+        let mut transfers = Transfers::new();
+        let sizes = [0, 1, 512, 4095, 261_632, 262_144, u32::MAX];
+        let all = || (0..Kind::ALL.len()).flat_map(|kind| sizes.map(|bytes| (kind, bytes)));
+        all().for_each(|(kind, bytes)| transfers.count(kind, bytes));
+        transfers.count(1, 512);
+        let expect = all().map(|(kind, bytes)| {
+            let count = 1 + u64::from((kind, bytes) == (1, 512));
+            ((kind as u64) << 32 | u64::from(bytes), count)
+        });
+        assert!(transfers.sorted().into_iter().eq(expect));
+    }
 
     #[test]
     fn variation_is_the_share_that_would_have_to_move() {

@@ -8,14 +8,14 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::table::Table;
 
 /// Zones that lie side by side.
-const SIDE_BY_SIDE: usize = 32;
+const SIDE_BY_SIDE: usize = 64;
 
 /// Counts by zone.
 #[derive(Debug, Default)]
 pub(super) struct Zones {
     /// Where in `counts` those of a run of zones are, counted from 1.
     places: Table<u32>,
-    counts: Vec<[u64; SIDE_BY_SIDE]>,
+    counts: Vec<[u32; SIDE_BY_SIDE]>,
 }
 
 impl Zones {
@@ -30,7 +30,8 @@ impl Zones {
             // A request each does not make 2^32 of them.
             *place = plimsoll_core::num::saturating_u32(self.counts.len() as u64);
         }
-        self.counts[*place as usize - 1][to_usize(zone % run)] += 1;
+        let count = &mut self.counts[*place as usize - 1][to_usize(zone % run)];
+        *count = count.saturating_add(1);
     }
 
     /// Zones with requests and how many, by number.
@@ -41,7 +42,7 @@ impl Zones {
             let counts = &self.counts[place as usize - 1];
             all.extend(
                 zones
-                    .zip(counts.iter().copied())
+                    .zip(counts.iter().map(|count| u64::from(*count)))
                     .filter(|(_, count)| *count > 0),
             );
         }

@@ -332,6 +332,7 @@ impl Packer {
     fn pack_fresh(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);
         self.sequence.expect(&fresh);
+        fresh.iter().for_each(|request| self.zones.touch(request));
         fresh.drain(..).for_each(|request| self.pack(&request));
         self.fresh = fresh;
     }
@@ -346,7 +347,6 @@ impl Packer {
         self.largest_bytes = self.largest_bytes.max(request.bytes);
         let end = request.offset.saturating_add(request.bytes.into());
         self.span_bytes = self.span_bytes.max(end);
-        self.zones.touch(request);
         if self.requests.is_multiple_of(BLOCK) {
             self.writer.flush(&mut self.bytes);
         }
