@@ -3,12 +3,14 @@
 //! and `ingest` use it.
 //!
 //! `make msr FILE N` writes N requests as MSR Cambridge has them, `make parquet FROM TO` makes a
-//! table of any recording of requests, `make pcp BASE MB` an archive of the counters of 40 disks; `make
-//! read FILE` reads every request, and does nothing else.
+//! table of any recording of requests, `make pcp BASE MB` an archive of the counters of 40 disks, `make
+//! grow FROM BASE MB` a longer archive of a real one; `make read FILE` reads every request, and does
+//! nothing else.
 #![expect(clippy::print_stdout, reason = "it is a program of its own")]
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -44,9 +46,15 @@ fn main() -> ExitCode {
             Ok(mb) => pcp(Path::new(base), mb).map_err(|error| error.to_string()),
             Err(_) => Err(format!("read '{mb}' as a number")),
         },
+        ["grow", from, base, mb] => match mb.parse() {
+            Ok(mb) => grow(from, base, mb),
+            Err(_) => Err(format!("read '{mb}' as a number")),
+        },
         ["read", file] => read(Path::new(file)).map_err(|error| error.to_string()),
         _ => Err(
-            "understand that: make msr FILE N, parquet FROM TO, pcp BASE MB or read FILE".into(),
+            "understand that: make msr FILE N, parquet FROM TO, pcp BASE MB, grow FROM BASE MB or \
+             read FILE"
+                .into(),
         ),
     };
     match made {
@@ -120,6 +128,166 @@ fn pcp(base: &Path, mb: u64) -> Result<(), TraceError> {
         writer.record(begin + sample * 10 * Nanos::SECOND.0, &disks)?;
     }
     Ok(())
+}
+
+/// Where a record of an archive holds a value, and what it is.
+#[derive(Clone, Copy)]
+struct Held {
+    record: usize,
+    at: usize,
+    /// Whether it has 64 bits, not 32.
+    is_wide: bool,
+    value: u64,
+}
+
+impl Held {
+    fn put(self, records: &mut [Vec<u8>], value: u64) {
+        let bytes = value.to_be_bytes();
+        let bytes = if self.is_wide {
+            &bytes[..]
+        } else {
+            &bytes[4..]
+        };
+        records[self.record][self.at..self.at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn get(self, records: &[Vec<u8>]) -> u64 {
+        let record = &records[self.record];
+        match self.is_wide {
+            true => u64::from(word(record, self.at)) << 32 | u64::from(word(record, self.at + 4)),
+            false => word(record, self.at).into(),
+        }
+    }
+}
+
+/// A word of an archive; 0 where there is none.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
+    four.map_or(0, u32::from_be_bytes)
+}
+
+fn size(bytes: &[u8], at: usize) -> usize {
+    to_usize(word(bytes, at).into())
+}
+
+/// Lets an archive of version 3 (its first volume, compressed by xz or not) go on until it has so many
+/// MB: its records come again and again, each time later. What rose goes on as it rose, and what
+/// else changed is drawn from what it was.
+fn grow(from: &str, base: &str, mb: usize) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("make {base} of {from}: {error}");
+    let mut bytes = Vec::new();
+    match File::open(format!("{from}.0.xz")) {
+        Ok(file) => liblzma::read::XzDecoder::new(file).read_to_end(&mut bytes),
+        Err(_) => File::open(format!("{from}.0")).and_then(|mut file| file.read_to_end(&mut bytes)),
+    }
+    .map_err(failed)?;
+    let meta = std::fs::read(format!("{from}.meta")).map_err(failed)?;
+    std::fs::write(format!("{base}.meta"), meta).map_err(failed)?;
+    let (mut records, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let length = size(&bytes, at);
+        let record = bytes.get(at..at + length).filter(|_| length >= SETS_AT);
+        records.push(
+            record
+                .ok_or(format!("read {from}: it is cut at byte {at}"))?
+                .to_vec(),
+        );
+        at += length;
+    }
+    let label = records.remove(0);
+    let (rising, others) = changing(&records);
+    let second = |record: &[u8]| word(record, 4);
+    let ends = records.first().zip(records.last());
+    let lasts = ends.map_or(0, |(first, last)| second(last) - second(first)) + 10;
+    let mut rng = Rng::new(Seed(1));
+    let mut into =
+        BufWriter::with_capacity(1 << 20, File::create(format!("{base}.0")).map_err(failed)?);
+    into.write_all(&label).map_err(failed)?;
+    let mut written = 0;
+    while written < mb * 1_000_000 {
+        for record in &mut records {
+            into.write_all(record).map_err(failed)?;
+            written += record.len();
+            let later = (second(record) + lasts).to_be_bytes();
+            record[4..8].copy_from_slice(&later);
+        }
+        for (held, rise) in &rising {
+            let value = held.get(&records).wrapping_add(*rise);
+            held.put(&mut records, value);
+        }
+        for known in &others {
+            for held in known {
+                let value = known[to_usize(rng.below(known.len() as u64))].value;
+                held.put(&mut records, value);
+            }
+        }
+    }
+    into.flush().map_err(failed)
+}
+
+/// Where the sets of values begin in a record: behind its length, time and their number.
+const SETS_AT: usize = 20;
+
+type Rising = Vec<(Held, u64)>;
+
+/// The values that change: those that never fall, with their rise from one end of the records to the
+/// other, and by metric and instance all others.
+fn changing(records: &[Vec<u8>]) -> (Rising, Vec<Vec<Held>>) {
+    let mut known: BTreeMap<(u32, u32), Vec<Held>> = BTreeMap::new();
+    for (number, record) in records.iter().enumerate() {
+        let mut at = SETS_AT;
+        for _ in 0..word(record, SETS_AT - 4) {
+            let (metric, count) = (word(record, at), word(record, at + 4));
+            // None, or an error.
+            if count == 0 || count > 1 << 30 {
+                at += 8;
+                continue;
+            }
+            let is_in_place = word(record, at + 8) == 0;
+            at += 12;
+            for _ in 0..count {
+                let instance = word(record, at);
+                let held = held(record, at + 4, is_in_place);
+                if let Some((at, is_wide)) = held {
+                    let place = Held {
+                        record: number,
+                        at,
+                        is_wide,
+                        value: 0,
+                    };
+                    let value = place.get(records);
+                    let all = known.entry((metric, instance)).or_default();
+                    all.push(Held { value, ..place });
+                }
+                at += 8;
+            }
+        }
+    }
+    let (mut rising, mut others) = (Vec::new(), Vec::new());
+    for all in known.into_values() {
+        let [first, .., last] = &all[..] else {
+            continue;
+        };
+        let rise = last.value.saturating_sub(first.value);
+        if rise > 0 && all.is_sorted_by_key(|held| held.value) {
+            let rise = rise + (rise / all.len() as u64).max(1);
+            rising.extend(all.iter().map(|held| (*held, rise)));
+        } else if all.iter().any(|held| held.value != first.value) {
+            others.push(all);
+        }
+    }
+    (rising, others)
+}
+
+/// Where a value lies that a word stands for, and whether it has 64 bits; `None` for what is no whole
+/// number.
+fn held(record: &[u8], at: usize, is_in_place: bool) -> Option<(usize, bool)> {
+    if is_in_place {
+        return Some((at, false));
+    }
+    let block = (4 * size(record, at)).checked_sub(8)?;
+    // Type 2 or 3 and a length of 12 bytes: a whole number of 64 bits.
+    matches!(word(record, block), 0x0200_000c | 0x0300_000c).then_some((block + 4, true))
 }
 
 /// Streams, blocks that come again and again (the lower the more often), and jumps; in bursts; rows

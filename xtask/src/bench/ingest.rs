@@ -39,7 +39,7 @@ pub(crate) fn ingest(bench: &Bench) -> Result<Vec<Row>, Fault> {
     let made;
     let archives = match &bench.options.archives[..] {
         [] => {
-            made = [make(bench)?];
+            made = make(bench)?;
             &made
         }
         given => given,
@@ -52,16 +52,38 @@ pub(crate) fn ingest(bench: &Bench) -> Result<Vec<Row>, Fault> {
     Ok(rows)
 }
 
-/// An archive of 40 disks, 300 MB.
-fn make(bench: &Bench) -> Result<String, Fault> {
-    let base = bench.options.dir.join("disks").display().to_string();
-    for part in ["meta", "index", "0"] {
-        // Left by the last bench.
-        let _ = std::fs::remove_file(format!("{base}.{part}"));
-    }
+/// A real archive, in the folder of test data.
+const REAL: &str = "pcp/good/pcp-zeroconf";
+
+/// An archive of 317 MB, plain, compressed in one block, and in blocks as PCP's own scripts compress:
+/// a real one that goes on, or without test data one of 40 disks and nothing else.
+fn make(bench: &Bench) -> Result<Vec<String>, Fault> {
+    let dir = &bench.options.dir;
+    let base = dir.join("zeroconf").display().to_string();
     let make = super::fit::made_by()?.display().to_string();
-    output(&make, &["pcp", &base, "300"])?;
-    Ok(base)
+    let data = std::env::var_os("PLIMSOLL_TEST_DATA").unwrap_or_default();
+    let real = Path::new(&data).join(REAL);
+    if !real.with_extension("meta").is_file() {
+        eprintln!("SKIPPED: ingest of a real archive: PLIMSOLL_TEST_DATA has none");
+        let base = dir.join("disks").display().to_string();
+        for part in ["meta", "index", "0"] {
+            // Left by the last bench.
+            let _ = std::fs::remove_file(format!("{base}.{part}"));
+        }
+        output(&make, &["pcp", &base, "317"])?;
+        return Ok(vec![base]);
+    }
+    output(&make, &["grow", &real.display().to_string(), &base, "317"])?;
+    let mut made = vec![base.clone()];
+    for (name, how) in [("one-block", "-6"), ("blocks", "-0 --block-size=10MiB")] {
+        let archive = format!("{base}-{name}");
+        let compress = format!(
+            "cp {base}.meta {archive}.meta && xz {how} --threads=1 --stdout {base}.0 > {archive}.0.xz"
+        );
+        output("sh", &["-c", &compress])?;
+        made.push(archive);
+    }
+    Ok(made)
 }
 
 fn of_archive(bench: &Bench, reader: &Path, archive: &str) -> Result<Vec<Row>, Fault> {
