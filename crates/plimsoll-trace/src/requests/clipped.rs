@@ -18,12 +18,6 @@ pub struct Clip {
 }
 
 impl Clip {
-    /// Everything.
-    pub const WHOLE: Clip = Clip {
-        from: Nanos(0),
-        to: Nanos::MAX,
-    };
-
     /// The part between two times as people type them. A time is either from the start of the
     /// recording (`90s`, `10m`) or, where it tells when it was made, an instant in UTC as
     /// [`Times::window`] takes it. Without one it is the recording's end on that side.
@@ -140,9 +134,6 @@ impl<R: Requests> Requests for Clipped<R> {
     }
 
     fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
-        if self.clip == Clip::WHOLE {
-            return self.inner.read(into);
-        }
         self.fresh.clear();
         let more = self.inner.read(&mut self.fresh)?;
         let inside = self.fresh.iter().filter(|r| self.clip.contains(r.at));
