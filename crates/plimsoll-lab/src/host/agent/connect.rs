@@ -262,18 +262,19 @@ fn check_dir(dir: &str) -> Result<(), HostError> {
     )))
 }
 
-/// The first line: what machine is it, and has it got this build? Only a copy of our own user counts.
+/// The first line: what machine is it, and has it got this build? Only a copy of our own user counts, and
+/// none that a power cut emptied: to a shell an empty program is one that does nothing well.
 /// `gone` removes what was made for a copy that cannot be used; what others have there stays.
 fn look_line(dir: &str, build: &str) -> String {
     format!(
-        r#"U=$(umask); umask 077; D="{dir}"; A="$D/{COPY_DIR}"; F="$A/plimsoll-{build}"; gone() {{ M=no; [ -e "$A/{MADE_FILE}" ] && M=yes; rm -f "$T" "$F" "$A/{MADE_FILE}"; rmdir "$A"; [ $M = no ] || rmdir "$D"; printf '\nplimsoll-failed\n'; }}; if [ -x "$F" ] && [ -O "$F" ] && [ -O "$A" ]; then H=have; else H=send; fi; printf '\nplimsoll-node %s %s\n' "$(uname -m)" "$H""#
+        r#"U=$(umask); umask 077; D="{dir}"; A="$D/{COPY_DIR}"; F="$A/plimsoll-{build}"; gone() {{ M=no; [ -e "$A/{MADE_FILE}" ] && M=yes; rm -f "$T" "$F" "$A/{MADE_FILE}"; rmdir "$A"; [ $M = no ] || rmdir "$D"; printf '\nplimsoll-failed\n'; }}; if [ -x "$F" ] && [ -s "$F" ] && [ -O "$F" ] && [ -O "$A" ]; then H=have; else H=send; fi; printf '\nplimsoll-node %s %s\n' "$(uname -m)" "$H""#
     )
 }
 
-/// The second line: take so many bytes as the program, whole or not at all.
+/// The second line: take so many bytes as the program, whole or not at all, whatever the power does.
 fn take_line(bytes: usize) -> String {
     format!(
-        r#"T="$F.$$"; {{ [ -d "$D" ] || {{ mkdir "$D" && mkdir "$A" && : >"$A/{MADE_FILE}"; }}; }} && {{ [ -d "$A" ] || mkdir "$A"; }} && [ -O "$A" ] && [ ! -L "$A" ] && printf '\nplimsoll-send\n' && head -c {bytes} >"$T" && [ "$(wc -c <"$T")" -eq {bytes} ] && chmod 700 "$T" && mv "$T" "$F" && printf '\nplimsoll-have\n' || gone"#
+        r#"T="$F.$$"; {{ [ -d "$D" ] || {{ mkdir "$D" && mkdir "$A" && : >"$A/{MADE_FILE}"; }}; }} && {{ [ -d "$A" ] || mkdir "$A"; }} && [ -O "$A" ] && [ ! -L "$A" ] && printf '\nplimsoll-send\n' && head -c {bytes} >"$T" && [ "$(wc -c <"$T")" -eq {bytes} ] && chmod 700 "$T" && {{ sync "$T" || sync; }} && mv "$T" "$F" && printf '\nplimsoll-have\n' || gone"#
     )
 }
 
