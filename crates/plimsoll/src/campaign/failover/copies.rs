@@ -62,6 +62,8 @@ pub(super) struct Copied {
     pub(super) still: Nanos,
     /// Those of them that nothing was written over since.
     promised: Vec<PathBuf>,
+    /// All that may be there.
+    names: Vec<PathBuf>,
 }
 
 impl Copier {
@@ -217,15 +219,21 @@ impl Copier {
             }
             is_over.store(true, Ordering::Relaxed);
             copied.still = watch.join().unwrap_or_default();
+            copied.names.clone_from(&names);
             copied
         })
     }
 
     /// How many of the copies that must be there are missing or others, once what this machine's
-    /// memory has of them is dropped.
+    /// memory has of them is dropped. When all is well they make room for those of the next fault.
     pub(super) fn missing(&self, copied: &Copied) -> u64 {
         let is_gone = |path: &&PathBuf| !self.is_same(path).unwrap_or(false);
-        copied.promised.iter().filter(is_gone).count() as u64
+        let missing = copied.promised.iter().filter(is_gone).count() as u64;
+        for name in copied.names.iter().filter(|_| missing == 0) {
+            // What stays takes room, and that is told when there is none.
+            let _ = fs::remove_file(name);
+        }
+        missing
     }
 
     fn is_same(&self, path: &Path) -> io::Result<bool> {
