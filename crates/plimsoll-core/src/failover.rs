@@ -61,6 +61,14 @@ impl Strike {
             .map(|event| event.after)
     }
 
+    /// The server that took over and serves since, if one did.
+    #[must_use]
+    pub fn taker(&self) -> Option<&str> {
+        let mut events = self.events.iter().rev();
+        let serving = events.find(|event| event.what == "serving");
+        serving.map(|event| &*event.server)
+    }
+
     /// Whether everything that was acknowledged is there.
     #[must_use]
     pub fn kept_its_data(&self) -> bool {

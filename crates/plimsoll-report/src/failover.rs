@@ -212,25 +212,35 @@ fn data(done: &Failover) -> Sentence {
     }
 }
 
+/// Where in a row the server stands that took over.
+const TAKER_AT: usize = 3;
+
 fn table(done: &Failover) -> Table {
-    let mut table = Table::new(
-        "Faults in the order in which they were done",
-        &[
-            "#no.",
-            "fault",
-            "victim",
-            "#writes stood still",
-            "#reads stood still",
-            "#errors",
-            "#sessions that survived",
-            "~#unavailable",
-            "~#rate low for",
-            "~#p99 after",
-            "data",
-        ],
-    );
+    let mut heads = vec![
+        "#no.",
+        "fault",
+        "victim",
+        "#writes stood still",
+        "#reads stood still",
+        "#errors",
+        "#sessions that survived",
+        "~#unavailable",
+        "~#rate low for",
+        "~#p99 after",
+        "data",
+    ];
+    // Of servers that say what they did about it.
+    let is_told = done.strikes.iter().any(|strike| !strike.events.is_empty());
+    if is_told {
+        heads.insert(TAKER_AT, "taken over by");
+    }
+    let mut table = Table::new("Faults in the order in which they were done", &heads);
     for (number, strike) in (1..).zip(&done.strikes) {
-        table.rows.push(row(number, strike));
+        let mut cells = row(number, strike);
+        if is_told {
+            cells.insert(TAKER_AT, strike.taker().map_or_else(dash, Cell::new));
+        }
+        table.rows.push(cells);
     }
     table.notes = vec![
         "Stood still: the longest time between two successes of one session, less the time between \

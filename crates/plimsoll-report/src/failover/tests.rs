@@ -206,7 +206,19 @@ fn an_outage_is_told_in_parts_where_a_cluster_says_them() {
     assert!(!text(&told(strikes.clone())).contains("Parts of an outage"));
     strikes[0].events = vec![event(3, "noticed"), event(7, "fenced"), event(8, "fenced")];
     strikes[1].events = vec![event(5, "noticed")];
+    strikes[1].events.push(ClusterEvent {
+        server: "n2".into(),
+        ..event(9, "serving")
+    });
     let said = text(&told(strikes));
+    let rows = said.split("taken over by").nth(1).unwrap_or_default();
+    let takers: Vec<_> = rows
+        .lines()
+        .skip(1)
+        .take(2)
+        .map(|row| row.split_whitespace().nth(3))
+        .collect();
+    assert_eq!(takers, [Some("–"), Some("n2")], "{said}");
     let after = said.split("Parts of an outage").nth(1).unwrap_or_default();
     for part in ["4.00 s (5.00 s)", "7.00 s (7.00 s)"] {
         assert!(after.contains(part), "{part} in {said}");
