@@ -255,7 +255,9 @@ fn one_pass(
     let mut errors = Vec::new();
     let id = journal.record().header.id.clone();
     let record = journal.record();
-    let mut nodes: Vec<&str> = record.entries.iter().map(|e| &*e.step.node).collect();
+    // A node that has nothing to do with these steps need not be there.
+    let entries = record.entries.iter().skip(from);
+    let mut nodes: Vec<&str> = entries.map(|e| &*e.step.node).collect();
     nodes.push(HERE);
     nodes.sort_unstable();
     nodes.dedup();
