@@ -77,7 +77,7 @@ pub enum ChangeError {
 /// are undone, and the stack stays.
 pub fn change(
     name: &str,
-    verb: Verb,
+    verb: Verb<'_>,
     more: Option<&Inventory>,
     state: &StateDir,
     hosts: &mut dyn Hosts,
@@ -117,7 +117,7 @@ struct Planned {
 /// As [`change`].
 pub fn planned(
     name: &str,
-    verb: Verb,
+    verb: Verb<'_>,
     more: Option<&Inventory>,
     state: &StateDir,
     hosts: &mut dyn Hosts,
@@ -132,7 +132,7 @@ pub fn planned(
 
 fn plan(
     name: &str,
-    verb: Verb,
+    verb: Verb<'_>,
     more: Option<&Inventory>,
     record: &Record,
     hosts: &mut dyn Hosts,

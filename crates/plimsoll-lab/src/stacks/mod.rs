@@ -206,7 +206,7 @@ pub struct Rung {
 
 /// What is done with a stack that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum Verb<'a> {
     /// Nodes are added, and the data spread over all.
     Grow,
     /// A node goes: the last one.
@@ -219,19 +219,11 @@ pub enum Verb {
     Snapshot,
     /// What serves it moves to another node, as planned.
     Switch,
+    /// The node of this name is another machine now, with nothing on it, and gets what it lacks.
+    Replace(&'a str),
 }
 
-impl Verb {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [Verb; 6] = [
-        Verb::Grow,
-        Verb::Degrade,
-        Verb::Rebuild,
-        Verb::Scrub,
-        Verb::Snapshot,
-        Verb::Switch,
-    ];
-
+impl Verb<'_> {
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -242,11 +234,12 @@ impl Verb {
             Verb::Scrub => "scrub",
             Verb::Snapshot => "snapshot",
             Verb::Switch => "switch",
+            Verb::Replace(_) => "replace",
         }
     }
 }
 
-impl fmt::Display for Verb {
+impl fmt::Display for Verb<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -320,7 +313,7 @@ pub trait Stack: fmt::Debug + Sync {
     /// When it cannot be done, or not in this state.
     fn change(
         &self,
-        verb: Verb,
+        verb: Verb<'_>,
         _order: &Order<'_>,
         _record: &Record,
     ) -> Result<(Plan, Made), Unmet> {

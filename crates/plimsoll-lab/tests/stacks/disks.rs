@@ -64,7 +64,7 @@ impl Raised {
         host().carry_out(&self.up.id, &stop).unwrap();
     }
 
-    fn change(&self, verb: Verb) {
+    fn change(&self, verb: Verb<'_>) {
         let began = now();
         let (name, mut host) = (&self.up.name, host());
         stacks::change(name, verb, None, &self.state, &mut host, &mut |_| {}).unwrap();

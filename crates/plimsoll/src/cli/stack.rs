@@ -61,6 +61,17 @@ enum Verb {
     Snapshot(Change),
     /// Move what serves a stack to another node, as one does before work on the node it is on.
     Switch(Change),
+    /// Give a machine that took the place of a lost node, under its name and address, all that it had.
+    Replace(Replace),
+}
+
+#[derive(Debug, clap::Args)]
+struct Replace {
+    #[command(flatten)]
+    change: Change,
+    /// The node, as the inventory names it.
+    #[arg(value_name = "NODE")]
+    node: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -198,6 +209,10 @@ pub(super) fn main(args: &Args) -> Outcome {
         Verb::Scrub(args) => change(args, &How::plain(stacks::Verb::Scrub), &state),
         Verb::Snapshot(args) => change(args, &How::plain(stacks::Verb::Snapshot), &state),
         Verb::Switch(args) => change(args, &How::plain(stacks::Verb::Switch), &state),
+        Verb::Replace(args) => {
+            let verb = stacks::Verb::Replace(&args.node);
+            change(&args.change, &How::plain(verb), &state)
+        }
     }
 }
 
@@ -291,15 +306,15 @@ fn steps_of(name: &str, plan: &Plan) -> String {
 
 /// How a stack is changed.
 struct How<'a> {
-    verb: stacks::Verb,
+    verb: stacks::Verb<'a>,
     /// Where more machines are named.
     more: Option<&'a Inventory>,
     /// The directory to load meanwhile.
     load: Option<PathBuf>,
 }
 
-impl How<'_> {
-    fn plain(verb: stacks::Verb) -> Self {
+impl<'a> How<'a> {
+    fn plain(verb: stacks::Verb<'a>) -> Self {
         How {
             verb,
             more: None,

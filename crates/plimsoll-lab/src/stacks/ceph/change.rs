@@ -10,7 +10,7 @@ use crate::journal::Record;
 
 /// The steps of a change.
 pub(super) fn plan(
-    verb: Verb,
+    verb: Verb<'_>,
     order: &Order<'_>,
     cluster: &Cluster<'_>,
     record: &Record,
@@ -38,7 +38,7 @@ pub(super) fn plan(
             ));
         }
         (Verb::Rebuild, None) => return unmet("nothing was taken away; all are there".into()),
-        (Verb::Scrub | Verb::Snapshot | Verb::Switch, _) => {
+        (Verb::Scrub | Verb::Snapshot | Verb::Switch | Verb::Replace(_), _) => {
             return unmet(format!("{} cannot {verb}", order.choice.parts));
         }
     }

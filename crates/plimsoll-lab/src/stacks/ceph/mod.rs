@@ -142,7 +142,7 @@ impl Stack for Ceph {
 
     fn change(
         &self,
-        verb: Verb,
+        verb: Verb<'_>,
         order: &Order<'_>,
         record: &Record,
     ) -> Result<(Plan, Made), Unmet> {

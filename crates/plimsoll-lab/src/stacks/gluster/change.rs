@@ -16,7 +16,7 @@ const VOLUME: &str = "data";
 
 /// The steps of a change. Where the stack grows, the new nodes are the last ones.
 pub(super) fn plan(
-    verb: Verb,
+    verb: Verb<'_>,
     order: &Order<'_>,
     cluster: &Cluster<'_>,
     record: &Record,
@@ -56,7 +56,7 @@ pub(super) fn plan(
             ));
         }
         (Verb::Rebuild, None) => return unmet("no node was taken away; all are there".into()),
-        (Verb::Scrub | Verb::Snapshot | Verb::Switch, _) => {
+        (Verb::Scrub | Verb::Snapshot | Verb::Switch | Verb::Replace(_), _) => {
             return unmet(format!("a volume over plain directories cannot {verb}"));
         }
     }

@@ -193,7 +193,7 @@ impl Stack for Gluster {
 
     fn change(
         &self,
-        verb: Verb,
+        verb: Verb<'_>,
         order: &Order<'_>,
         record: &Record,
     ) -> Result<(Plan, Made), Unmet> {

@@ -17,7 +17,7 @@ const SNAPSHOTS_MAX: usize = 100;
 
 /// The steps of a change. Where the stack grows, the last of the nodes is the new one.
 pub(super) fn plan(
-    verb: Verb,
+    verb: Verb<'_>,
     order: &Order<'_>,
     nodes: &[Node<'_>],
     record: &Record,
@@ -48,8 +48,14 @@ pub(super) fn plan(
         Verb::Scrub => scrub(&mut plan, order),
         Verb::Snapshot => snapshot(&mut plan, order, record)?,
         Verb::Switch => return Err(unmovable()),
+        Verb::Replace(_) => return Err(irreplaceable()),
     }
     Ok(plan)
+}
+
+pub(super) fn irreplaceable() -> Unmet {
+    let text = "a node of it is not replaced by another; one that was taken away is brought back by rebuild";
+    Unmet(vec![text.into()])
 }
 
 /// Only the machine that mounts it runs it.

@@ -283,7 +283,7 @@ pub(super) fn plan(raid: &Raid, order: &Order<'_>) -> Result<(Plan, Made), Unmet
 /// The steps of a change.
 pub(super) fn change(
     raid: &Raid,
-    verb: Verb,
+    verb: Verb<'_>,
     order: &Order<'_>,
     record: &Record,
 ) -> Result<(Plan, Made), Unmet> {
@@ -321,6 +321,7 @@ pub(super) fn change(
         (Verb::Grow, _) => return unmet("an md array is not grown; by=btrfs is".into()),
         (Verb::Snapshot, _) => return unmet("md has no snapshots; by=btrfs has".into()),
         (Verb::Switch, _) => return Err(super::change::unmovable()),
+        (Verb::Replace(_), _) => return Err(super::change::irreplaceable()),
     }
     Ok((plan, array.made()))
 }

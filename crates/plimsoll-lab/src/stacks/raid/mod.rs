@@ -208,7 +208,7 @@ impl Stack for Raid {
 
     fn change(
         &self,
-        verb: Verb,
+        verb: Verb<'_>,
         order: &Order<'_>,
         record: &Record,
     ) -> Result<(Plan, Made), Unmet> {

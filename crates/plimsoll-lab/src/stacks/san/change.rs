@@ -9,7 +9,7 @@ use super::cluster::{Cluster, MOVE_LIMIT_S, REBUILD_LIMIT_S};
 use crate::journal::Record;
 
 /// The steps of a change.
-pub(super) fn plan(verb: Verb, cluster: &Cluster<'_>, record: &Record) -> Result<Plan, Unmet> {
+pub(super) fn plan(verb: Verb<'_>, cluster: &Cluster<'_>, record: &Record) -> Result<Plan, Unmet> {
     let unmet = |text: String| Err(Unmet(vec![text]));
     let nodes = cluster.with_disks();
     let Some((first, last)) = nodes.first().zip(nodes.last()) else {
@@ -51,6 +51,15 @@ pub(super) fn plan(verb: Verb, cluster: &Cluster<'_>, record: &Record) -> Result
             let whole = Action::Await(cluster.script(last, &["whole"]).within_s(REBUILD_LIMIT_S));
             plan.step_on(&last.name, "wait until it has what it missed", whole, None);
         }
+        (Verb::Replace(name), _) => {
+            let node = replaced(name, nodes)?;
+            if is_gone && node != last {
+                return unmet(taken_away(last));
+            }
+            cluster.add_replacing(&mut plan, node);
+            let whole = Action::Await(cluster.script(node, &["whole"]).within_s(REBUILD_LIMIT_S));
+            plan.step_on(&node.name, "wait until it has everything", whole, None);
+        }
         (Verb::Scrub, false) => {
             for node in nodes {
                 let why = "read and compare everything, where the array runs";
@@ -62,15 +71,28 @@ pub(super) fn plan(verb: Verb, cluster: &Cluster<'_>, record: &Record) -> Result
                 );
             }
         }
-        (Verb::Switch | Verb::Degrade | Verb::Scrub, true) => {
-            return unmet(format!(
-                "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
-                last.name
-            ));
-        }
+        (Verb::Switch | Verb::Degrade | Verb::Scrub, true) => return unmet(taken_away(last)),
         (Verb::Grow | Verb::Snapshot, _) => {
             return unmet(format!("an array whose legs are all taken cannot {verb}"));
         }
     }
     Ok(plan)
+}
+
+fn taken_away(node: &Node) -> String {
+    format!(
+        "its node {} was taken away; bring it back first with: plimsoll stack rebuild",
+        node.name
+    )
+}
+
+/// The node of this name, if it has a leg.
+fn replaced<'a>(name: &str, nodes: &'a [Node]) -> Result<&'a Node, Unmet> {
+    nodes.iter().find(|node| node.name == name).ok_or_else(|| {
+        let names: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
+        let names = names.join(", ");
+        Unmet(vec![format!(
+            "{name} is no node with a leg; those are {names}"
+        )])
+    })
 }

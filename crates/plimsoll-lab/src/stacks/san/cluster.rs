@@ -225,6 +225,7 @@ impl<'a> Cluster<'a> {
             None,
         );
         for node in self.members() {
+            node::add_dir_on(plan, node, &self.dir(node));
             self.add_files(plan, node, &key);
         }
         self.add_array(plan);
@@ -260,7 +261,6 @@ impl<'a> Cluster<'a> {
 
     fn add_files(&self, plan: &mut Plan, node: &Node, key: &str) {
         let dir = self.dir(node);
-        node::add_dir_on(plan, node, &dir);
         let copy = Action::CopySecret {
             from: key.into(),
             to: format!("{dir}/secret"),
@@ -301,12 +301,32 @@ impl<'a> Cluster<'a> {
         plan.step_on(&node.name, why, look, None);
     }
 
+    fn add_leg(&self, plan: &mut Plan, node: &Node) {
+        let size = self.order.size_bytes.to_string();
+        let reserve = Cmd::new("fallocate", ["--length".into(), size, self.disk(node)]);
+        plan.step_on(&node.name, "reserve the leg", Action::Run(reserve), None);
+    }
+
+    /// Adds what a machine lacks that takes the place of a node. With the rest of the stack it is undone by
+    /// the steps that made the first one.
+    pub(super) fn add_replacing(&self, plan: &mut Plan, node: &Node) {
+        let dir = self.dir(node);
+        let why = "make the directory of the node, which is new";
+        plan.step_on(&node.name, why, Action::MakeDir(dir.clone()), None);
+        plan.taken_back_by(Action::RemoveDir(dir));
+        self.add_files(plan, node, &format!("{}/key", self.order.dir()));
+        self.add_leg(plan, node);
+        for (daemon, start) in ["ring", "cluster"].into_iter().zip(self.daemons(node)) {
+            plan.step_on(&node.name, &format!("start its {daemon}"), start, None);
+            let mark = self.mark(node, daemon);
+            plan.taken_back_by(Action::Stop { mark });
+        }
+    }
+
     fn add_array(&self, plan: &mut Plan) {
         let clear = |node: &Node| self.undoing(node, "clear", STEP_LIMIT_S);
         for node in self.with_disks() {
-            let size = self.order.size_bytes.to_string();
-            let reserve = Cmd::new("fallocate", ["--length".into(), size, self.disk(node)]);
-            plan.step_on(&node.name, "reserve the leg", Action::Run(reserve), None);
+            self.add_leg(plan, node);
         }
         let [first, others @ ..] = self.with_disks() else {
             return;

@@ -163,7 +163,7 @@ impl Stack for San {
 
     fn change(
         &self,
-        verb: Verb,
+        verb: Verb<'_>,
         order: &Order<'_>,
         record: &Record,
     ) -> Result<(Plan, Made), Unmet> {

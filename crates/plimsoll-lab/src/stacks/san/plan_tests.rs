@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plan of `san` as text, what the cluster is told, what its scripts refuse.
 
-use plimsoll_core::plan::{Action, Proof};
+use plimsoll_core::plan::{Action, Proof, Step};
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::host::FakeHost;
+use crate::journal::StateDir;
 use crate::stacks::manage::{Planned, plan};
-use crate::stacks::{Choice, Inventory, Machine, Options, Place, snapshot};
+use crate::stacks::{Choice, Inventory, Machine, Options, Place, Verb, change, snapshot, up};
 
 fn machines(count: u8, fence: &[&str]) -> Place {
     let machine = |number: u8| Machine {
@@ -287,4 +288,48 @@ fn a_second_way_to_cut_power_is_tried_second() {
     ] {
         assert!(kept.contains(part), "{part} in {kept}");
     }
+}
+
+#[test]
+fn what_is_missing_is_started_and_a_new_machine_gets_everything() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    let Place::Inventory(mut inventory) = machines(2, &["/lab/power"]) else {
+        unreachable!("they are machines of an inventory");
+    };
+    // The pretended machines are one.
+    for machine in &mut inventory.machines {
+        machine.dir = format!("/srv/{}", machine.name);
+    }
+    let options = Options {
+        place: Some(Place::Inventory(inventory)),
+        ..Options::new("/base".into())
+    };
+    up(&Choice::parse("san").unwrap(), &options, &state, &mut host).unwrap();
+    let mut steps = |verb| {
+        let plan = change::planned("san", verb, None, &state, &mut host);
+        plan.map(|plan| plan.steps)
+            .map_err(|error| error.to_string())
+    };
+    let rebuilt = steps(Verb::Rebuild).unwrap();
+    for node in ["n1", "n2"] {
+        let starts = |step: &&Step| step.node == node && matches!(step.apply, Action::Start { .. });
+        assert_eq!(rebuilt.iter().filter(starts).count(), 2, "{node}");
+    }
+    let replaced = steps(Verb::Replace("n2")).unwrap();
+    assert!(replaced.iter().all(|step| step.node == "n2"));
+    // What made the first machine undoes this one too, and nothing before the cluster has ended.
+    assert!(replaced.iter().all(|step| step.undo.is_none()));
+    assert!(matches!(
+        (&replaced[0].apply, &replaced[0].back),
+        (Action::MakeDir(_), Some(Action::RemoveDir(_)))
+    ));
+    let reserves = |step: &Step| step.apply.to_string().contains("fallocate");
+    assert_eq!(replaced.iter().filter(|step| reserves(step)).count(), 1);
+    let error = steps(Verb::Replace("n7")).unwrap_err();
+    assert!(
+        error.contains("n7 is no node") && error.contains("n1, n2"),
+        "{error}"
+    );
 }
