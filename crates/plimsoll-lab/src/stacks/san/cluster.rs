@@ -311,8 +311,12 @@ impl<'a> Cluster<'a> {
     /// the steps that made the first one.
     pub(super) fn add_replacing(&self, plan: &mut Plan, node: &Node) {
         let dir = self.dir(node);
-        let why = "make the directory of the node, which is new";
+        // It fails on the node itself, whose directory must not be removed then: so the next step is the first
+        // that takes something back.
+        let why = "make the directory of the node, which must be new";
         plan.step_on(&node.name, why, Action::MakeDir(dir.clone()), None);
+        let look = Action::Run(Cmd::new("ls", [dir.as_str()]));
+        plan.step_on(&node.name, "see that it is there", look, None);
         plan.taken_back_by(Action::RemoveDir(dir));
         self.add_files(plan, node, &format!("{}/key", self.order.dir()));
         self.add_leg(plan, node);
