@@ -19,9 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Size of the file: some tenths of a second of copying, so that a fault meets many copies, and two of
-/// them fit where sessions do.
-const FILE_BYTES: u64 = 32 << 20;
+/// Size of the file: some seconds of copying, so that a fault meets a copy that has not ended and others
+/// that have, and two of them fit where sessions do.
+const FILE_BYTES: u64 = 16 << 20;
+
+/// How fast it is copied at most, in 1024 bits a second (2 MiB): as fast as it can be it takes all that a
+/// slow system has, and the sessions never come to what they should do.
+const LIMIT_KIB: &str = "16384";
 
 /// Copies that are kept: one is written while the other is what was promised last.
 const KEPT: u64 = 2;
@@ -177,7 +181,16 @@ impl Copier {
     fn copy(&self, to: &Path, stop: &AtomicBool) -> Result<bool, HostError> {
         let to = to.to_string_lossy();
         let target = format!("witness:{to}");
-        let words = ["scp", "-q", "-F", "ssh_config", "file", &target];
+        let words = [
+            "scp",
+            "-q",
+            "-l",
+            LIMIT_KIB,
+            "-F",
+            "ssh_config",
+            "file",
+            &target,
+        ];
         if self.run(&words, stop)?.is_none() {
             return Ok(false);
         }

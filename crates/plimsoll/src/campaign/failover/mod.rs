@@ -179,10 +179,19 @@ pub(crate) fn failover(
             Err(failure) => return Ok((done, Err(failure))),
         }
         if stop.load(Ordering::Relaxed) {
-            return Ok((done, Err(stopped())));
+            let failure = stopped_after(done.strikes.len());
+            return Ok((done, Err(failure)));
         }
     }
     Ok((done, Ok(())))
+}
+
+fn stopped_after(faults: usize) -> Failure {
+    if faults == 0 {
+        return stopped();
+    }
+    let text = "go on: it was stopped; the faults done before that are told";
+    Failure::new(Code::Interrupted, text)
 }
 
 /// What the sessions do, and the most that they could where that was asked for.
@@ -507,9 +516,11 @@ impl Ground {
     /// Lets the sessions work for a while in which they do what they should, and says whether they
     /// came to that.
     fn calm(&self, sessions: &Sessions<'_>, calm: Duration, stop: &AtomicBool) -> bool {
+        let began = self.clock.now();
         for _ in 0..CALMS {
             let ready = || sessions.go_on() || sessions.is_over();
-            self.wait_until(FULL_WITHIN, stop, ready);
+            let waited = self.clock.now().saturating_sub(began);
+            self.wait_until(FULL_WITHIN.saturating_sub(waited), stop, ready);
             self.pause(calm, stop);
             if sessions.go_on() {
                 return true;
