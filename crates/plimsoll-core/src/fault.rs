@@ -37,6 +37,8 @@ pub enum Fault {
     DiskSlow,
     /// The disks of the server's machine carry out nothing.
     DiskHung,
+    /// Every request to the disks of the server's machine fails. What they hold is as it was.
+    DiskErrors,
     /// The disk that the server keeps its data on is full.
     DiskFull,
     /// The clock of the server's machine is an hour ahead, and right again when that is healed.
@@ -46,6 +48,8 @@ pub enum Fault {
     /// The server is lost and brought back, and while what it missed is being made good another one
     /// is lost.
     Double,
+    /// What the server does is moved to another one in good order, and moved back.
+    FailBack,
 }
 
 /// How much later what is sent arrives under [`Fault::Delay`], in milliseconds.
@@ -78,7 +82,7 @@ impl fmt::Display for Word {
 
 impl Fault {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Fault; 17] = [
+    pub const ALL: [Fault; 19] = [
         Fault::Kill,
         Fault::Stop,
         Fault::PowerCut,
@@ -92,10 +96,12 @@ impl Fault {
         Fault::Loss,
         Fault::DiskSlow,
         Fault::DiskHung,
+        Fault::DiskErrors,
         Fault::DiskFull,
         Fault::ClockStep,
         Fault::Malformed,
         Fault::Double,
+        Fault::FailBack,
     ];
 
     /// Its name on the command line and in reports.
@@ -115,10 +121,12 @@ impl Fault {
             Fault::Loss => "loss",
             Fault::DiskSlow => "disk-slow",
             Fault::DiskHung => "disk-hung",
+            Fault::DiskErrors => "disk-errors",
             Fault::DiskFull => "disk-full",
             Fault::ClockStep => "clock-step",
             Fault::Malformed => "malformed",
             Fault::Double => "double",
+            Fault::FailBack => "fail-back",
         }
     }
 
@@ -141,10 +149,12 @@ impl Fault {
                 "let the disks of the server's machine carry out ten requests a second"
             }
             Fault::DiskHung => "let the disks of the server's machine stand still",
+            Fault::DiskErrors => "let every request to the disks of the server's machine fail",
             Fault::DiskFull => "fill the disk that the server keeps its data on",
             Fault::ClockStep => "set the clock of the server's machine an hour ahead, and back",
             Fault::Malformed => "send garbage and broken headers to the ports of the server",
             Fault::Double => "lose another server while this one is being rebuilt",
+            Fault::FailBack => "move what the server does to another one in good order, and back",
         }
     }
 

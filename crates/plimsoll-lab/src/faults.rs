@@ -6,7 +6,7 @@
 //! stack, so taking the stack down undoes it, whoever was killed when.
 
 use plimsoll_core::fault::{DELAY_MS, Fault, LOSS_PERCENT, Word};
-use plimsoll_core::plan::{Action, HERE, Hurt, Made, Node, Proof, Reach, Server, Site};
+use plimsoll_core::plan::{Action, HERE, Hurt, Made, Node, Proof, Question, Reach, Server, Site};
 use std::time::Duration;
 
 use crate::host::{HostError, Hosts};
@@ -39,6 +39,9 @@ const ROUNDS: Beat = Beat {
 };
 const MESSAGES: u32 = 50;
 
+/// How long moving what a server does may take.
+const SWITCH_LIMIT_S: u32 = 300;
+
 /// A fault, planned: what is done on which node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blow {
@@ -56,6 +59,8 @@ pub struct Blow {
     pub beat: Option<Beat>,
     /// Whether processes of its victim end by it. Where they do not, each that ends has failed.
     pub takes_processes: bool,
+    /// Whether it is felt while it is being brought about, not only once that is done.
+    pub is_felt_at_once: bool,
 }
 
 impl Blow {
@@ -65,6 +70,15 @@ impl Blow {
             if let Action::Hurt(Hurt::Malform { seed, .. }) = action {
                 *seed = seed.wrapping_add(1);
             }
+        }
+    }
+
+    /// The time from which it is felt, of those at which it was ordered and was done.
+    #[must_use]
+    pub fn felt_from<T>(&self, ordered_at: T, done_at: T) -> T {
+        match self.is_felt_at_once {
+            true => ordered_at,
+            false => done_at,
         }
     }
 
@@ -119,6 +133,8 @@ pub fn plan(fault: Fault, server: &Server, made: &Made, site: &Site) -> Result<B
         Fault::PowerCut => power_cut(server, made, site),
         Fault::Malformed => Ok(malformed(server, place.node)),
         Fault::Double => double(of(kill), server, (made, site)),
+        Fault::FailBack => fail_back(server, made),
+        Fault::DiskErrors => restarted(place.blow()?, server, (made, site)),
         _ => place.blow(),
     };
     match made.fences {
@@ -317,11 +333,17 @@ impl<'a> Place<'a> {
         let (fault, name) = (self.fault, &self.server.name);
         let needed = match fault {
             Fault::ClockStep => "a clock of its own",
-            Fault::DiskSlow | Fault::DiskHung | Fault::DiskFull => "a disk of its own",
+            Fault::DiskSlow | Fault::DiskHung | Fault::DiskErrors | Fault::DiskFull => {
+                "a disk of its own"
+            }
             _ => "a link of its own",
         };
         let remedy = match fault {
-            Fault::ClockStep | Fault::DiskSlow | Fault::DiskHung | Fault::DiskFull => {
+            Fault::ClockStep
+            | Fault::DiskSlow
+            | Fault::DiskHung
+            | Fault::DiskErrors
+            | Fault::DiskFull => {
                 "stand the stack up on virtual machines (plimsoll vm up -o lab.toml, then --on \
                  lab.toml), or name a command for it in the inventory (faults = [...])"
             }
@@ -496,6 +518,40 @@ fn power_cut(server: &Server, made: &Made, site: &Site) -> Result<Blow, Unmet> {
         heal,
         takes_processes: true,
         ..Blow::default()
+    })
+}
+
+/// Moved, and moved back once all is whole again.
+fn fail_back(server: &Server, made: &Made) -> Result<Blow, Unmet> {
+    let Some(switch) = server.question(Question::Switch) else {
+        return Err(Unmet(vec![format!(
+            "{} serves beside the others and is not moved, so nothing is moved back",
+            server.name
+        )]));
+    };
+    let switch = Action::Run(switch.within_s(SWITCH_LIMIT_S));
+    let strike = vec![(server.node.clone(), switch)];
+    let [_, restore] = restoring(server, made)?;
+    Ok(Blow {
+        heal: [restore, &strike].concat(),
+        strike,
+        is_felt_at_once: true,
+        ..Blow::default()
+    })
+}
+
+/// What a machine had mounted from a disk that failed is of no use to it afterwards: where its power can
+/// be switched, it begins anew with the disk that works again.
+fn restarted(blow: Blow, server: &Server, (made, site): (&Made, &Site)) -> Result<Blow, Unmet> {
+    let Some(switch) = power_of(server, site) else {
+        return Ok(blow);
+    };
+    let off = [(HERE.to_owned(), powered(switch, false))];
+    let anew = power_cut(server, made, site)?.heal;
+    Ok(Blow {
+        heal: [&blow.heal, &off[..], &anew].concat(),
+        takes_processes: true,
+        ..blow
     })
 }
 

@@ -241,6 +241,17 @@ fn faults(lab: &Lab) {
     assert_eq!(lab.in_n1(waits), "waits");
     lab.told(&["vm", "fault", "n1", "disk-hung", "off"]);
     assert_eq!(lab.in_n1(write), "done");
+    let read = "dd if=/dev/disk/by-id/virtio-d1 of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null && \
+                echo reads || echo fails";
+    for (word, how) in [
+        ("on", "fails"),
+        ("on", "fails"),
+        ("off", "reads"),
+        ("off", "reads"),
+    ] {
+        lab.told(&["vm", "fault", "n1", "disk-errors", word]);
+        assert_eq!(lab.in_n1(read), how, "{word}");
+    }
 }
 
 fn power_cut(lab: &Lab) {

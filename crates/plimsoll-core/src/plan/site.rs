@@ -218,6 +218,8 @@ pub enum Question {
     How,
     /// What its cluster did, a line each: seconds since 1970 with a fraction, a blank, what.
     Events,
+    /// That it be moved to another server in good order.
+    Switch,
 }
 
 impl Server {
@@ -228,6 +230,7 @@ impl Server {
             Question::Serves => "serves",
             Question::How => "how",
             Question::Events => "events",
+            Question::Switch => "switch",
         };
         let mut asked = self.asked.clone()?;
         asked.args.push(word.into());

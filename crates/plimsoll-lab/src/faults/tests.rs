@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is planned for which fault on which provider.
 
+use plimsoll_core::plan::Cmd;
+
 use super::*;
 
 fn node(name: &str, reach: Reach, address: &str) -> Node {
@@ -157,6 +159,47 @@ fn power_is_cut_where_a_command_for_it_is_named() {
             "mkdir back"
         ]
     );
+}
+
+#[test]
+fn a_machine_whose_disks_failed_begins_anew_where_its_power_can_be_switched() {
+    let (made, mut site) = ground(|_| Reach::Agent(vec!["ssh".into()]));
+    site.servers[0].faults = vec!["hurt".into(), "n1".into()];
+    let told = |site: &Site| -> Vec<String> {
+        let blow = plan(Fault::DiskErrors, &server(1), &made, site).unwrap();
+        blow.heal.iter().map(|(_, a)| a.to_string()).collect()
+    };
+    assert_eq!(told(&site), ["hurt n1 disk-errors off"]);
+    site.servers[0].power = vec!["switch".into(), "n1".into()];
+    assert_eq!(
+        told(&site),
+        [
+            "hurt n1 disk-errors off",
+            "switch n1 off",
+            "switch n1 on",
+            "end the processes marked client1",
+            "mkdir back"
+        ]
+    );
+}
+
+#[test]
+fn what_serves_alone_is_moved_and_moved_back_once_all_is_whole() {
+    let (made, site) = namespaces();
+    let error = plan(Fault::FailBack, &server(1), &made, &site).unwrap_err();
+    assert!(error.to_string().contains("not moved"), "{error}");
+    let asked = Some(Cmd::new("ask", ["n1"]));
+    let server = Server { asked, ..server(1) };
+    let blow = plan(Fault::FailBack, &server, &made, &site).unwrap();
+    let told = |actions: &[(String, Action)]| -> Vec<String> {
+        actions
+            .iter()
+            .map(|(_, action)| action.to_string())
+            .collect()
+    };
+    assert_eq!(told(&blow.strike), ["ask n1 switch"]);
+    assert_eq!(told(&blow.heal), ["mkdir back", "ask n1 switch"]);
+    assert!(blow.is_felt_at_once && !blow.takes_processes);
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! Invariant: ending a fault that is not there is fine, so a fault can be ended by anybody at any time.
 
 use plimsoll_core::fault::{DELAY_MS, Fault, LOSS_PERCENT, Word};
+use serde_json::Value;
 use std::time::Duration;
 
-use super::power::{Limits, Order};
+use super::power::{BREAKER, Limits, Order};
 use super::{Lab, VmError};
 use crate::host::Host;
 
@@ -40,6 +41,24 @@ while [ $size -ge 4096 ]; do
 done
 [ $at -gt 0 ]";
 
+/// A disk, as QEMU tells of it.
+#[derive(Debug, PartialEq, Eq)]
+struct Disk {
+    name: String,
+    /// Whether every request to it fails.
+    is_broken: bool,
+}
+
+impl Disk {
+    fn of(told: &Value) -> Option<Disk> {
+        let driver = told["inserted"]["drv"].as_str();
+        Some(Disk {
+            name: told["device"].as_str()?.to_owned(),
+            is_broken: driver == Some(BREAKER),
+        })
+    }
+}
+
 impl Lab {
     /// Does a fault to a machine, ends it, or tries whether it could be done.
     ///
@@ -59,6 +78,7 @@ impl Lab {
             (Fault::LinkDown | Fault::Flap, _) => self.link(name, !is_on),
             (Fault::DiskSlow, _) => self.throttle(name, SLOW, word),
             (Fault::DiskHung, _) => self.throttle(name, HUNG, word),
+            (Fault::DiskErrors, _) => self.break_disks(name, word),
             (Fault::ClockStep, Word::Try) => self.sh(name, "true", host),
             (Fault::ClockStep, _) => {
                 let ahead = if is_on { AHEAD } else { Duration::ZERO };
@@ -80,14 +100,41 @@ impl Lab {
             Word::On => limits,
             Word::Off => Limits::default(),
         };
-        let listed = self.tell(name, Order::Disks)?;
-        let disks = listed.as_array().into_iter().flatten();
-        let disks = disks.filter_map(|disk| disk["device"].as_str());
-        // What its system is read from is no disk of a server.
-        for disk in disks.filter(|disk| *disk != "root") {
-            self.tell(name, Order::Throttle(disk, limits))?;
+        for disk in self.disks_of(name)? {
+            self.tell(name, Order::Throttle(&disk.name, limits))?;
         }
         Ok(())
+    }
+
+    /// Puts between each disk and its file what fails every request, or takes it away.
+    fn break_disks(&self, name: &str, word: Word) -> Result<(), VmError> {
+        if word == Word::Try {
+            return self.tell(name, Order::Status).map(drop);
+        }
+        for disk in self.disks_of(name)? {
+            match (word == Word::On, disk.is_broken) {
+                (true, false) => {
+                    self.tell(name, Order::Breaker(&disk.name))?;
+                    self.tell(name, Order::Break(&disk.name))?;
+                }
+                (false, true) => {
+                    self.tell(name, Order::Mend(&disk.name))?;
+                    self.tell(name, Order::NoBreaker(&disk.name))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The disks of a server: what its system is read from is none.
+    fn disks_of(&self, name: &str) -> Result<Vec<Disk>, VmError> {
+        let listed = self.tell(name, Order::Disks)?;
+        let disks = listed.as_array().into_iter().flatten();
+        Ok(disks
+            .filter_map(Disk::of)
+            .filter(|disk| disk.name != "root")
+            .collect())
     }
 
     /// Cuts a machine off from the other servers, in both directions.
@@ -170,6 +217,20 @@ fn routes(destinations: &[&str], word: Word) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_is_told_to_be_broken_by_what_it_is_made_of() {
+        let told = |drv| serde_json::json!({ "device": "data", "inserted": { "drv": drv } });
+        let disk = |is_broken| {
+            Some(Disk {
+                name: "data".into(),
+                is_broken,
+            })
+        };
+        assert_eq!(Disk::of(&told("raw")), disk(false));
+        assert_eq!(Disk::of(&told("blkdebug")), disk(true));
+        assert_eq!(Disk::of(&Value::Null), None);
+    }
 
     #[test]
     fn every_fault_of_a_machine_is_ended_by_what_can_be_done_twice() {

@@ -4,7 +4,7 @@
 use plimsoll_core::plan::Cmd;
 use std::fmt;
 
-use super::PORTS;
+use super::{PORTS, power};
 
 /// The program.
 pub(super) const QEMU: &str = "qemu-system-x86_64";
@@ -121,13 +121,14 @@ impl Common<'_> {
         for (file, serial) in self.disks(machine.name) {
             // Past this machine's page cache, so that a disk is one; what it was told to keep is kept.
             let how = "if=none,cache=none,aio=threads,discard=unmap";
+            let (node, device) = (power::file_node(&serial), power::device(&serial));
             add(
                 "-drive",
-                format!("file={file},format=raw,id={serial},{how}"),
+                format!("file={file},format=raw,id={serial},node-name={node},{how}"),
             );
             add(
                 "-device",
-                format!("virtio-blk-pci,drive={serial},serial={serial}"),
+                format!("virtio-blk-pci,id={device},drive={serial},serial={serial}"),
             );
         }
         let (tap, (network, number)) = (machine.tap, machine.hardware);

@@ -14,6 +14,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Longest line that is read.
 const LINE_MAX: u64 = 1 << 16;
 
+/// What a disk says that cannot read or write.
+const EIO: i32 = 5;
+
 /// Most lines (events) before an answer.
 const LINES_MAX: usize = 1000;
 
@@ -39,6 +42,62 @@ pub(super) enum Order<'a> {
     Disks,
     /// What this disk does at most. What waits because of it goes on when the limits are lifted.
     Throttle(&'a str, Limits),
+    /// Make what fails every request, above the file of this disk.
+    Breaker(&'a str),
+    /// Give it to the machine as this disk.
+    Break(&'a str),
+    /// Give the file to the machine as this disk again.
+    Mend(&'a str),
+    /// Take away what fails every request.
+    NoBreaker(&'a str),
+}
+
+/// What fails requests: the driver of QEMU.
+pub(super) const BREAKER: &str = "blkdebug";
+
+/// What QEMU calls the file of a disk.
+pub(super) fn file_node(disk: &str) -> String {
+    format!("disk-{disk}")
+}
+
+/// What it calls the disk as its machine sees it.
+pub(super) fn device(disk: &str) -> String {
+    format!("device-{disk}")
+}
+
+fn breaker_node(disk: &str) -> String {
+    format!("errors-{disk}")
+}
+
+/// Has a disk be what this node is.
+fn be(disk: &str, node: &str) -> Value {
+    json!({
+        "execute": "qom-set",
+        "arguments": {
+            "path": format!("/machine/peripheral/{}", device(disk)),
+            "property": "drive",
+            "value": node,
+        },
+    })
+}
+
+fn breaker(disk: &str) -> Value {
+    let rule = |kind| {
+        json!({
+            "event": "none", "iotype": kind, "errno": EIO, "once": false, "immediately": true,
+        })
+    };
+    let kinds = ["read", "write", "write-zeroes", "discard", "flush"];
+    let rules: Vec<Value> = kinds.into_iter().map(rule).collect();
+    json!({
+        "execute": "blockdev-add",
+        "arguments": {
+            "driver": BREAKER,
+            "node-name": breaker_node(disk),
+            "image": file_node(disk),
+            "inject-error": rules,
+        },
+    })
 }
 
 impl Order<'_> {
@@ -58,6 +117,12 @@ impl Order<'_> {
                     "iops": limits.requests_per_s, "iops_rd": 0, "iops_wr": 0,
                     "bps": limits.bytes_per_s, "bps_rd": 0, "bps_wr": 0,
                 },
+            }),
+            Order::Breaker(disk) => breaker(disk),
+            Order::Break(disk) => be(disk, &breaker_node(disk)),
+            Order::Mend(disk) => be(disk, &file_node(disk)),
+            Order::NoBreaker(disk) => json!({
+                "execute": "blockdev-del", "arguments": { "node-name": breaker_node(disk) },
             }),
         }
     }

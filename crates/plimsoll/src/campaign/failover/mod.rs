@@ -432,7 +432,7 @@ impl Ground {
         if under_load {
             self.wait_for(&sessions, wanted.patience, stop);
         }
-        let (outage, check) = sessions.told(struck_at, stop)?;
+        let (outage, check) = sessions.told(blow.felt_from(ordered_at, struck_at), stop)?;
         let beside = others.told(stop)?;
         Ok(Some(Strike {
             fault: planned.fault,

@@ -28,7 +28,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Faults: kill, stop, power-cut, pause, slow, link-down, one-way, flap, partition, delay,
-loss, disk-slow, disk-hung, disk-full, clock-step, malformed, double.
+loss, disk-slow, disk-hung, disk-errors, disk-full, clock-step, malformed, double, fail-back.
 docs/failover.md says what each does and where it can be done.
 
 Examples:

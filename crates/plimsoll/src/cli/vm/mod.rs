@@ -114,7 +114,7 @@ struct FaultArgs {
     state: Option<PathBuf>,
     #[command(flatten)]
     machine: Name,
-    /// The fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-full,
+    /// The fault: link-down, one-way, partition, delay, loss, disk-slow, disk-hung, disk-errors, disk-full,
     /// clock-step.
     #[arg(value_name = "FAULT", value_parser = super::failover::fault)]
     fault: Fault,
