@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// What is wrong with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum Flaw {
     /// A read of it, while all was well, gave the contents before the acknowledged write: zeros or an
     /// older version.
     Stale,
@@ -44,46 +44,46 @@ pub enum Fault {
     Plaintext,
 }
 
-impl Fault {
+impl Flaw {
     /// One of each kind, in the order of reports.
-    pub const EVERY: [Fault; 11] = [
-        Fault::Wrong,
-        Fault::Torn,
-        Fault::Misplaced { belongs_at: 0 },
-        Fault::Stale,
-        Fault::Unreadable,
-        Fault::Lost,
-        Fault::Hole,
-        Fault::Foreign,
-        Fault::Zombie,
-        Fault::Diverged,
-        Fault::Plaintext,
+    pub const EVERY: [Flaw; 11] = [
+        Flaw::Wrong,
+        Flaw::Torn,
+        Flaw::Misplaced { belongs_at: 0 },
+        Flaw::Stale,
+        Flaw::Unreadable,
+        Flaw::Lost,
+        Flaw::Hole,
+        Flaw::Foreign,
+        Flaw::Zombie,
+        Flaw::Diverged,
+        Flaw::Plaintext,
     ];
 
     /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Fault::Stale => "stale",
-            Fault::Torn => "torn",
-            Fault::Misplaced { .. } => "misplaced",
-            Fault::Wrong => "wrong",
-            Fault::Unreadable => "unreadable",
-            Fault::Lost => "lost",
-            Fault::Hole => "hole",
-            Fault::Foreign => "foreign",
-            Fault::Zombie => "zombie",
-            Fault::Diverged => "diverged",
-            Fault::Plaintext => "plaintext",
+            Flaw::Stale => "stale",
+            Flaw::Torn => "torn",
+            Flaw::Misplaced { .. } => "misplaced",
+            Flaw::Wrong => "wrong",
+            Flaw::Unreadable => "unreadable",
+            Flaw::Lost => "lost",
+            Flaw::Hole => "hole",
+            Flaw::Foreign => "foreign",
+            Flaw::Zombie => "zombie",
+            Flaw::Diverged => "diverged",
+            Flaw::Plaintext => "plaintext",
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
-            Fault::Misplaced { belongs_at } => write!(f, " (belongs at {belongs_at})"),
+            Flaw::Misplaced { belongs_at } => write!(f, " (belongs at {belongs_at})"),
             _ => Ok(()),
         }
     }
@@ -136,42 +136,42 @@ impl BadBlocks {
     /// Of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
-        Fault::EVERY.iter().map(|fault| self.of(*fault)).sum()
+        Flaw::EVERY.iter().map(|flaw| self.of(*flaw)).sum()
     }
 
     /// Of one kind.
     #[must_use]
-    pub fn of(&self, fault: Fault) -> u64 {
+    pub fn of(&self, flaw: Flaw) -> u64 {
         // The one list of places is that of counting.
         let mut copy = *self;
-        *copy.place(fault)
+        *copy.place(flaw)
     }
 
     /// Counts one.
-    pub fn count(&mut self, fault: Fault) {
-        *self.place(fault) += 1;
+    pub fn count(&mut self, flaw: Flaw) {
+        *self.place(flaw) += 1;
     }
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &BadBlocks) {
-        for fault in Fault::EVERY {
-            *self.place(fault) += other.of(fault);
+        for flaw in Flaw::EVERY {
+            *self.place(flaw) += other.of(flaw);
         }
     }
 
-    fn place(&mut self, fault: Fault) -> &mut u64 {
-        match fault {
-            Fault::Wrong => &mut self.wrong,
-            Fault::Torn => &mut self.torn,
-            Fault::Misplaced { .. } => &mut self.misplaced,
-            Fault::Stale => &mut self.stale,
-            Fault::Unreadable => &mut self.unreadable,
-            Fault::Lost => &mut self.lost,
-            Fault::Hole => &mut self.hole,
-            Fault::Foreign => &mut self.foreign,
-            Fault::Zombie => &mut self.zombie,
-            Fault::Diverged => &mut self.diverged,
-            Fault::Plaintext => &mut self.plaintext,
+    fn place(&mut self, flaw: Flaw) -> &mut u64 {
+        match flaw {
+            Flaw::Wrong => &mut self.wrong,
+            Flaw::Torn => &mut self.torn,
+            Flaw::Misplaced { .. } => &mut self.misplaced,
+            Flaw::Stale => &mut self.stale,
+            Flaw::Unreadable => &mut self.unreadable,
+            Flaw::Lost => &mut self.lost,
+            Flaw::Hole => &mut self.hole,
+            Flaw::Foreign => &mut self.foreign,
+            Flaw::Zombie => &mut self.zombie,
+            Flaw::Diverged => &mut self.diverged,
+            Flaw::Plaintext => &mut self.plaintext,
         }
     }
 }
@@ -180,9 +180,9 @@ impl fmt::Display for BadBlocks {
     /// `3 bad (1 wrong, 2 stale)`; kinds that did not occur are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bad", self.total())?;
-        let words: Vec<String> = Fault::EVERY
+        let words: Vec<String> = Flaw::EVERY
             .into_iter()
-            .map(|fault| (self.of(fault), fault.name()))
+            .map(|flaw| (self.of(flaw), flaw.name()))
             .filter(|(count, _)| *count > 0)
             .map(|(count, name)| format!("{count} {name}"))
             .collect();
@@ -201,8 +201,9 @@ pub struct BadBlock {
     pub file: String,
     /// Byte offset of its first bad sector.
     pub offset: u64,
-    /// What is wrong with it.
-    pub fault: Fault,
+    /// What is wrong with it; called `fault` in run folders since the first of them.
+    #[serde(rename = "fault")]
+    pub flaw: Flaw,
 }
 
 /// What the verification of the data of a trial gave.
@@ -242,12 +243,8 @@ impl DataCheckResult {
     #[must_use]
     pub fn first_words(&self, count: usize) -> String {
         let words = self.findings.iter().take(count).map(|bad| {
-            let BadBlock {
-                file,
-                offset,
-                fault,
-            } = bad;
-            format!("{fault} at byte {offset} of {file}")
+            let BadBlock { file, offset, flaw } = bad;
+            format!("{flaw} at byte {offset} of {file}")
         });
         words.collect::<Vec<_>>().join("; ")
     }
@@ -278,19 +275,19 @@ mod tests {
         };
         assert_eq!(whole.to_string(), "5 blocks written, 4 read back, 0 bad");
         let mut bad = BadBlocks::default();
-        for fault in [
-            Fault::Wrong,
-            Fault::Stale,
-            Fault::Unreadable,
-            Fault::Stale,
-            Fault::Misplaced { belongs_at: 7 },
+        for flaw in [
+            Flaw::Wrong,
+            Flaw::Stale,
+            Flaw::Unreadable,
+            Flaw::Stale,
+            Flaw::Misplaced { belongs_at: 7 },
         ] {
-            bad.count(fault);
+            bad.count(flaw);
         }
         let finding = BadBlock {
             file: "data".into(),
             offset: 512,
-            fault: Fault::Misplaced { belongs_at: 7 },
+            flaw: Flaw::Misplaced { belongs_at: 7 },
         };
         whole.merge(DataCheckResult {
             written: 1,
@@ -309,6 +306,11 @@ mod tests {
         assert_eq!(
             whole.first_words(1),
             "misplaced (belongs at 7) at byte 512 of data"
+        );
+        let kept = serde_json::to_value(&whole.findings[0]).unwrap();
+        assert_eq!(
+            kept["fault"]["misplaced"]["belongs_at"], 7,
+            "the format of run folders"
         );
     }
 }

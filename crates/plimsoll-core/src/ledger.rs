@@ -13,7 +13,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data_check::{BadBlocks, DataCheckResult, Fault};
+use crate::data_check::{BadBlocks, DataCheckResult, Flaw};
 use crate::format::FormatVersion;
 use crate::op::Kind;
 use crate::outage::{Probe, Session as ProbeSession};
@@ -165,7 +165,7 @@ pub struct Found {
     /// Its first bad sector.
     pub offset: u64,
     /// What is wrong.
-    pub fault: Fault,
+    pub flaw: Flaw,
 }
 
 /// What a check read, so that the next one knows when an older version is back.

@@ -62,6 +62,6 @@ pub use run::{Outcome, RunOptions, check};
 pub use sim::{Law, SimDevice, SimDisk};
 pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{
-    Checked, DataCheck, Fault, Finding, Register, VerifyOptions, VerifyReport, can_check_data,
+    Checked, DataCheck, Finding, Flaw, Register, VerifyOptions, VerifyReport, can_check_data,
     read_back, verify, verify_engine, verify_export,
 };

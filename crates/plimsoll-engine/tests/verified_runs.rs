@@ -18,7 +18,7 @@ use plimsoll_engine::source::{Next, Source};
 use plimsoll_engine::sync::Sync;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::target::Target;
-use plimsoll_engine::{Checked, Fault, Register, VerifyReport, read_back};
+use plimsoll_engine::{Checked, Flaw, Register, VerifyReport, read_back};
 
 const LEN: u32 = 4096;
 const BLOCKS: u64 = 256;
@@ -134,7 +134,7 @@ fn an_honest_target_passes_however_its_writes_meet() {
             }
         });
         let during = bed.register.report();
-        assert_eq!(during.n_faults, 0, "{during:?}");
+        assert_eq!(during.bad.total(), 0, "{during:?}");
         assert!(
             during.written > 1_000 && during.checked > 1_000,
             "{during:?}"
@@ -164,7 +164,11 @@ fn every_kind_of_damage_is_found_and_named_at_once_and_at_the_end() {
             let harmed = bed.run(bed.plain(), &harm_plan, 5, always);
             assert!(harmed > 10, "{harm:?}: {harmed}");
             let during = bed.register.report();
-            assert_eq!(during.n_faults > 0, always, "{kind} {harm:?}: {during:?}");
+            assert_eq!(
+                during.bad.total() > 0,
+                always,
+                "{kind} {harm:?}: {during:?}"
+            );
             let report = bed.read_back();
             if kind == Kind::Read && !always {
                 assert!(report.passed(), "what was not looked at did no harm");
@@ -172,10 +176,10 @@ fn every_kind_of_damage_is_found_and_named_at_once_and_at_the_end() {
             }
             assert!(!report.passed(), "{kind} {harm:?}");
             let named = report.findings.iter().any(|finding| {
-                if let Fault::Misplaced { belongs_at } = finding.fault {
+                if let Flaw::Misplaced { belongs_at } = finding.flaw {
                     assert_ne!(belongs_at, finding.offset);
                 }
-                finding.fault.name() == expect
+                finding.flaw.name() == expect
             });
             assert!(named, "{kind} {harm:?}: {:?}", report.findings);
         }
@@ -188,7 +192,11 @@ fn a_failed_write_is_an_error_and_leaves_no_doubt_about_the_target() {
     let failing = plan(Kind::Write, When::Share(0.2), Harm::Errno(5));
     let harmed = bed.run(bed.plain(), &failing, 1, true);
     let report = bed.read_back();
-    assert_eq!((report.errors, report.n_faults), (harmed, 0), "{report:?}");
+    assert_eq!(
+        (report.errors, report.bad.total()),
+        (harmed, 0),
+        "{report:?}"
+    );
     assert!(!report.passed(), "errors are not passed over");
 }
 
@@ -206,8 +214,11 @@ fn what_cannot_be_read_back_is_bad_in_a_way_of_its_own() {
         unreadable > 10 && unreadable == engine.n_harmed(),
         "{report:?}"
     );
-    assert_eq!((report.n_faults, report.errors), (unreadable, unreadable));
-    let named = |finding: &plimsoll_engine::Finding| finding.fault == Fault::Unreadable;
+    assert_eq!(
+        (report.bad.total(), report.errors),
+        (unreadable, unreadable)
+    );
+    let named = |finding: &plimsoll_engine::Finding| finding.flaw == Flaw::Unreadable;
     assert!(report.findings.iter().all(named), "{report:?}");
     assert!(!report.passed() && !report.interrupted);
 }
@@ -228,7 +239,7 @@ fn data_of_another_run_or_target_do_not_pass() {
         other.run(other.plain(), &lost, 1, false);
         let report = other.read_back();
         assert!(report.checked > 100, "{report:?}");
-        assert!(report.n_faults * 10 > report.checked * 9, "{report:?}");
+        assert!(report.bad.total() * 10 > report.checked * 9, "{report:?}");
     }
 }
 

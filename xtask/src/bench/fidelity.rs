@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use super::rivals::{command, output};
 use super::table::{Gate, Row};
-use super::{Bench, Fault};
+use super::{Bench, Failure};
 
 /// Packed requests against the recorded ones.
-pub(crate) fn fidelity(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn fidelity(bench: &Bench) -> Result<Vec<Row>, Failure> {
     of_traces(bench, "requests")
 }
 
 /// How a model of counters alone ranks devices.
-pub(crate) fn decisions(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn decisions(bench: &Bench) -> Result<Vec<Row>, Failure> {
     of_traces(bench, "decisions")
 }
 
-fn of_traces(bench: &Bench, what: &str) -> Result<Vec<Row>, Fault> {
+fn of_traces(bench: &Bench, what: &str) -> Result<Vec<Row>, Failure> {
     let traces = &bench.options.traces;
     if traces.is_empty() {
         return Err("find recorded requests: give --trace FILE".into());
@@ -46,7 +46,7 @@ fn of_traces(bench: &Bench, what: &str) -> Result<Vec<Row>, Fault> {
         .collect()
 }
 
-fn row(line: &str) -> Result<Row, Fault> {
+fn row(line: &str) -> Result<Row, Failure> {
     let found: Value =
         serde_json::from_str(line).map_err(|error| format!("read '{line}': {error}"))?;
     let number = |name: &str| found[name].as_f64();

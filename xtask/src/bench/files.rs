@@ -11,7 +11,7 @@ use plimsoll_core::workload::{FileLoop, Workload};
 
 use super::ours::fresh;
 use super::table::{Gate, Row};
-use super::{Bench, Fault};
+use super::{Bench, Failure};
 
 /// Bytes of each file.
 const FILE_BYTES: u64 = 4096;
@@ -20,7 +20,7 @@ const FILE_BYTES: u64 = 4096;
 const BONNIE_FILES_MIN: u32 = 100 << 10;
 
 /// Files per second of the layout, for every number of files that was asked for.
-pub(crate) fn files(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn files(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for count in bench.options.counts.iter().copied() {
         let (mut ours, mut bare) = (Vec::new(), Vec::new());
@@ -68,7 +68,7 @@ pub(crate) fn files(bench: &Bench) -> Result<Vec<Row>, Fault> {
 }
 
 /// The layout of a file set by plimsoll; what is done with the files is one look at each of some.
-fn layout(bench: &Bench, count: u32) -> Result<f64, Fault> {
+fn layout(bench: &Bench, count: u32) -> Result<f64, Failure> {
     let set = FileSet::flat("files", count, FILE_BYTES, Sizes::Constant);
     let files = FileLoop::of("files", set, 1, vec![LoopOp::from(FileOp::Stat)]);
     let folder = fresh(&bench.options.dir, "files")?;
@@ -79,7 +79,7 @@ fn layout(bench: &Bench, count: u32) -> Result<f64, Fault> {
 }
 
 /// What any program has to do for such files: create, write, close; then everything made durable.
-fn bare_loop(bench: &Bench, count: u32) -> Result<f64, Fault> {
+fn bare_loop(bench: &Bench, count: u32) -> Result<f64, Failure> {
     let folder = fresh(&bench.options.dir, "files")?;
     let bytes = vec![0x5a; 4096];
     let took = super::long::timed(|| write_all(&folder, count, &bytes));
@@ -106,7 +106,7 @@ fn sync(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The sequential creates of bonnie++, which does not sync them.
-fn bonnie(bench: &Bench, files: u32) -> Result<f64, Fault> {
+fn bonnie(bench: &Bench, files: u32) -> Result<f64, Failure> {
     let folder = fresh(&bench.options.dir, "files")?;
     let (path, count) = (folder.display().to_string(), files.div_ceil(1024));
     let count = format!("{count}:0:0:1");

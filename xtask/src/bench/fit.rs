@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use super::long::timed;
 use super::rivals::{children_ticks, command, output};
 use super::table::{Gate, Row, Sample};
-use super::{Bench, Fault, Player};
+use super::{Bench, Failure, Player};
 
 /// Requests a second of processor time, in millions.
 const GATE: f64 = 5.0;
 
 /// How many requests are fitted in a second of processor time.
-pub(crate) fn fit(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn fit(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let make = made_by()?.display().to_string();
     let mut rows = Vec::new();
     let text = made(bench, "requests.csv", &|file| {
@@ -35,8 +35,8 @@ pub(crate) fn fit(bench: &Bench) -> Result<Vec<Row>, Fault> {
 fn made(
     bench: &Bench,
     name: &str,
-    make: &dyn Fn(&str) -> Result<(), Fault>,
-) -> Result<String, Fault> {
+    make: &dyn Fn(&str) -> Result<(), Failure>,
+) -> Result<String, Failure> {
     let path = bench.options.dir.join(name);
     // Left by the last bench, perhaps of another length.
     let _ = std::fs::remove_file(&path);
@@ -45,7 +45,7 @@ fn made(
     Ok(path)
 }
 
-fn of_recording(bench: &Bench, make: &str, what: &str, file: &str) -> Result<Vec<Row>, Fault> {
+fn of_recording(bench: &Bench, make: &str, what: &str, file: &str) -> Result<Vec<Row>, Failure> {
     let program = bench.plimsoll.program().display().to_string();
     let model = bench.options.dir.join("fit.toml").display().to_string();
     let requests = f64::from(bench.options.requests);
@@ -78,7 +78,7 @@ fn of_recording(bench: &Bench, make: &str, what: &str, file: &str) -> Result<Vec
 }
 
 /// One run as so many operations.
-fn run(program: &str, args: &[&str], ops: f64) -> Result<Sample, Fault> {
+fn run(program: &str, args: &[&str], ops: f64) -> Result<Sample, Failure> {
     let before = children_ticks();
     let (text, took) = timed(|| output(program, args));
     text?;
@@ -93,7 +93,7 @@ fn run(program: &str, args: &[&str], ops: f64) -> Result<Sample, Fault> {
 }
 
 /// The program that makes recordings, built.
-pub(super) fn made_by() -> Result<PathBuf, Fault> {
+pub(super) fn made_by() -> Result<PathBuf, Failure> {
     let mut cargo = command("cargo");
     cargo.args(["build", "--release", "-p", "plimsoll-trace"]);
     cargo.args(["--features", "parquet", "--example", "make"]);

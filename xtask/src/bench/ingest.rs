@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::long::timed;
 use super::rivals::{command, output};
 use super::table::{Gate, Row, Sample};
-use super::{Bench, Fault, Player};
+use super::{Bench, Failure, Player};
 
 /// Metrics that plimsoll reads; pmlogsummary is asked for those that an archive has.
 const METRICS: [&str; 12] = [
@@ -30,7 +30,7 @@ const METRICS: [&str; 12] = [
 const PEAK_MIB_MAX: f64 = 300.0;
 
 /// How many times faster than pmlogsummary each archive is read, and in how much memory.
-pub(crate) fn ingest(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn ingest(bench: &Bench) -> Result<Vec<Row>, Failure> {
     if output("pmlogsummary", &["--version"]).is_err() {
         let why = "pmlogsummary is not installed (Debian: pcp)";
         eprintln!("SKIPPED: ingest: {why}");
@@ -57,7 +57,7 @@ const REAL: &str = "pcp/good/pcp-zeroconf";
 
 /// An archive of 317 MB, plain, compressed in one block, and in blocks as PCP's own scripts compress:
 /// a real one that goes on, or without test data one of 40 disks and nothing else.
-fn make(bench: &Bench) -> Result<Vec<String>, Fault> {
+fn make(bench: &Bench) -> Result<Vec<String>, Failure> {
     let dir = &bench.options.dir;
     let base = dir.join("zeroconf").display().to_string();
     let make = super::fit::made_by()?.display().to_string();
@@ -86,7 +86,7 @@ fn make(bench: &Bench) -> Result<Vec<String>, Fault> {
     Ok(made)
 }
 
-fn of_archive(bench: &Bench, reader: &Path, archive: &str) -> Result<Vec<Row>, Fault> {
+fn of_archive(bench: &Bench, reader: &Path, archive: &str) -> Result<Vec<Row>, Failure> {
     let described = output("pmdumplog", &["-d", archive])?;
     let recorded = |metric: &&str| described.contains(&format!("({metric})"));
     let mut theirs = vec![archive];
@@ -137,7 +137,7 @@ fn of_archive(bench: &Bench, reader: &Path, archive: &str) -> Result<Vec<Row>, F
 }
 
 /// One run as one operation.
-fn run(program: &str, args: &[&str]) -> Result<Sample, Fault> {
+fn run(program: &str, args: &[&str]) -> Result<Sample, Failure> {
     let (text, took) = timed(|| output(program, args));
     text?;
     Ok(Sample {
@@ -147,7 +147,7 @@ fn run(program: &str, args: &[&str]) -> Result<Sample, Fault> {
     })
 }
 
-fn build() -> Result<PathBuf, Fault> {
+fn build() -> Result<PathBuf, Failure> {
     let mut cargo = command("cargo");
     cargo.args([
         "build",

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::table::{Gate, Row};
-use super::{Bench, Fault};
+use super::{Bench, Failure};
 
 /// One tick of `/proc`, on every Linux of today.
 const NS_PER_TICK: f64 = 1e7;
@@ -19,7 +19,7 @@ struct Look {
 /// Watches a run of `--minutes` on nothing: memory and processor time of its second quarter against
 /// those of its last. Processor time is that of an operation: in a closed loop that of a second only
 /// tells what else the machine did.
-pub(crate) fn long(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn long(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let seconds = bench.options.minutes * 60;
     let mut child = bench
         .plimsoll

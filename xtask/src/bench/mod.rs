@@ -25,7 +25,7 @@ use rivals::TIoUring;
 use table::{Row, Sample};
 
 /// Why a bench could not be carried out.
-pub(crate) type Fault = String;
+pub(crate) type Failure = String;
 
 const HELP: &str = "cargo xtask bench NAME [OPTION VALUE]...
   null      operations per second on nothing, against fio's null engine
@@ -69,7 +69,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    fn parse(args: &[String]) -> Result<Self, Fault> {
+    fn parse(args: &[String]) -> Result<Self, Failure> {
         let root = super::root();
         let mut options = Options {
             dir: target().join("bench"),
@@ -146,8 +146,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     }
 }
 
-fn carry_out(name: &str, rest: &[String]) -> Result<bool, Fault> {
-    let bench: fn(&Bench) -> Result<Vec<Row>, Fault> = match name {
+fn carry_out(name: &str, rest: &[String]) -> Result<bool, Failure> {
+    let bench: fn(&Bench) -> Result<Vec<Row>, Failure> = match name {
         "null" => speed::null,
         "read" => speed::read,
         "nop" => speed::nop,
@@ -177,12 +177,12 @@ fn carry_out(name: &str, rest: &[String]) -> Result<bool, Fault> {
 }
 
 /// A program that is run once in every round.
-pub(crate) type Player<'a> = (&'static str, Box<dyn Fn() -> Result<Sample, Fault> + 'a>);
+pub(crate) type Player<'a> = (&'static str, Box<dyn Fn() -> Result<Sample, Failure> + 'a>);
 
 impl Bench {
     /// Runs every player once per round, every other round in reverse. The samples by player, in
     /// the order of the rounds.
-    fn rounds(&self, players: &[Player<'_>]) -> Result<Vec<Vec<Sample>>, Fault> {
+    fn rounds(&self, players: &[Player<'_>]) -> Result<Vec<Vec<Sample>>, Failure> {
         let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); players.len()];
         for round in 0..self.options.rounds {
             let mut order: Vec<usize> = (0..players.len()).collect();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::rivals::run_for_output;
 use super::table::Sample;
-use super::{Fault, Options};
+use super::{Failure, Options};
 
 /// The program and where it may write.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Ran(Value);
 
 impl Plimsoll {
     /// The program that was named, or the one of this tree, built.
-    pub(crate) fn find(options: &Options) -> Result<Self, Fault> {
+    pub(crate) fn find(options: &Options) -> Result<Self, Failure> {
         let program = match &options.plimsoll {
             Some(program) => program.clone(),
             None => build()?,
@@ -46,7 +46,7 @@ impl Plimsoll {
         workload: &Workload,
         target: &str,
         seconds: u32,
-    ) -> Result<Ran, Fault> {
+    ) -> Result<Ran, Failure> {
         let file = self.write(workload)?;
         let results = self.folder.join("results");
         let state = self.folder.join("state");
@@ -77,7 +77,11 @@ impl Plimsoll {
 
     /// When the first `count` operations of `workload` were meant to start and when they were
     /// issued, in nanoseconds after the start.
-    pub(crate) fn issues(&self, workload: &Workload, count: usize) -> Result<Vec<[f64; 2]>, Fault> {
+    pub(crate) fn issues(
+        &self,
+        workload: &Workload,
+        count: usize,
+    ) -> Result<Vec<[f64; 2]>, Failure> {
         let (file, count) = (self.write(workload)?, count.to_string());
         let args = ["run", &file, "--trace-issues", &count, "--json"];
         let text = run_for_output(&self.program.display().to_string(), &args, &[])?;
@@ -85,7 +89,7 @@ impl Plimsoll {
     }
 
     /// Writes `workload` to a file and says which.
-    fn write(&self, workload: &Workload) -> Result<String, Fault> {
+    fn write(&self, workload: &Workload) -> Result<String, Failure> {
         let file = self.folder.join("workload.toml");
         let text = toml::to_string(&WorkloadFile {
             format: FormatVersion::WORKLOAD,
@@ -102,7 +106,7 @@ impl Plimsoll {
         workload: &str,
         target: &str,
         length: &str,
-    ) -> Result<std::process::Child, Fault> {
+    ) -> Result<std::process::Child, Failure> {
         let output = self.folder.join("results");
         let _ = std::fs::remove_dir_all(&output);
         let output = output.display().to_string();
@@ -129,7 +133,7 @@ impl Plimsoll {
     }
 }
 
-fn build() -> Result<PathBuf, Fault> {
+fn build() -> Result<PathBuf, Failure> {
     let args = ["build", "--release", "-p", "plimsoll"];
     let built = crate::cargo(&args).status();
     if !built.is_ok_and(|status| status.success()) {
@@ -158,7 +162,7 @@ impl Ran {
 
 /// Operations of each interval (one second) of the run that was recorded below `results`; for reads
 /// of one size.
-pub(crate) fn ops_by_interval(results: &Path) -> Result<Vec<f64>, Fault> {
+pub(crate) fn ops_by_interval(results: &Path) -> Result<Vec<f64>, Failure> {
     let path = results.join("events.jsonl");
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("read {}: {error}", path.display()))?;
@@ -174,7 +178,7 @@ fn ops_of_interval(line: &str) -> Option<f64> {
 }
 
 /// Makes the directory `name` in `folder`, empty.
-pub(crate) fn fresh(folder: &Path, name: &str) -> Result<PathBuf, Fault> {
+pub(crate) fn fresh(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     let path = folder.join(name);
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).map_err(|error| format!("make {}: {error}", path.display()))?;

@@ -6,7 +6,7 @@ use plimsoll_core::workload::blocks::{Arrival, Blocks, Group, Pace};
 
 use super::ours::Ran;
 use super::table::{Gate, Row};
-use super::{Bench, Fault};
+use super::{Bench, Failure};
 
 fn poisson(per_s: f64) -> Workload {
     Workload::Blocks(Blocks {
@@ -19,7 +19,7 @@ fn poisson(per_s: f64) -> Workload {
     })
 }
 
-fn runs(bench: &Bench, per_s: f64) -> Result<Vec<Ran>, Fault> {
+fn runs(bench: &Bench, per_s: f64) -> Result<Vec<Ran>, Failure> {
     let workload = poisson(per_s);
     let run = |round| {
         let ran = bench
@@ -60,7 +60,7 @@ fn distance(times: impl Iterator<Item = f64>, mean: f64) -> f64 {
 
 /// Distances of the intervals from those of a Poisson process: as meant, and as issued, in every
 /// round.
-fn distances(bench: &Bench, per_s: f64) -> Result<[Vec<f64>; 2], Fault> {
+fn distances(bench: &Bench, per_s: f64) -> Result<[Vec<f64>; 2], Failure> {
     let mut found = [Vec::new(), Vec::new()];
     for round in 1..=bench.options.rounds {
         let times = bench.plimsoll.issues(&poisson(per_s), ISSUES)?;
@@ -78,7 +78,7 @@ fn distances(bench: &Bench, per_s: f64) -> Result<[Vec<f64>; 2], Fault> {
 
 /// The rate that was achieved, against the one that was asked for, and the intervals between
 /// requests, as meant and as issued, against those of a Poisson process.
-pub(crate) fn arrivals(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn arrivals(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for per_s in [30_000.0, 150_000.0, 300_000.0] {
         let runs = runs(bench, per_s)?;
@@ -112,7 +112,7 @@ pub(crate) fn arrivals(bench: &Bench) -> Result<Vec<Row>, Fault> {
 
 /// How late requests are issued at 100,000 a second, and the share of a processor that waiting for
 /// their time took.
-pub(crate) fn issue(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn issue(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let runs = runs(bench, 100_000.0)?;
     let lag = |path: &'static str| move |ran: &Ran| ran.number(path) / 1e3;
     let share =

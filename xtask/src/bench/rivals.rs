@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::Fault;
+use super::Failure;
 use super::table::Sample;
 
 /// A command of this machine.
@@ -19,7 +19,7 @@ pub(crate) fn command(program: &str) -> Command {
 }
 
 /// What `program` prints.
-pub(crate) fn output(program: &str, args: &[&str]) -> Result<String, Fault> {
+pub(crate) fn output(program: &str, args: &[&str]) -> Result<String, Failure> {
     run_for_output(program, args, &[])
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn run_for_output(
     program: &str,
     args: &[&str],
     variables: &[(&str, &Path)],
-) -> Result<String, Fault> {
+) -> Result<String, Failure> {
     let mut command = command(program);
     command.args(args).envs(variables.iter().copied());
     let output = command.output();
@@ -41,7 +41,7 @@ pub(crate) fn run_for_output(
 }
 
 /// Runs fio on one job of these options.
-pub(crate) fn fio(options: &[&str], seconds: u32) -> Result<Sample, Fault> {
+pub(crate) fn fio(options: &[&str], seconds: u32) -> Result<Sample, Failure> {
     let runtime = format!("--runtime={seconds}");
     let mut args = vec!["--name=bench", "--time_based=1", "--output-format=json"];
     args.push(&runtime);
@@ -49,7 +49,7 @@ pub(crate) fn fio(options: &[&str], seconds: u32) -> Result<Sample, Fault> {
     parse_fio(&output("fio", &args)?)
 }
 
-fn parse_fio(text: &str) -> Result<Sample, Fault> {
+fn parse_fio(text: &str) -> Result<Sample, Failure> {
     // Warnings may precede the document.
     let json = text.find('{').map_or("", |start| &text[start..]);
     let value: Value = serde_json::from_str(json).map_err(|e| format!("read fio's JSON: {e}"))?;
@@ -80,7 +80,7 @@ impl TIoUring {
     }
 
     /// Runs it; the processor time is that of the whole process, in ticks of 10 ms.
-    pub(crate) fn run(&self, options: &[&str], seconds: u32) -> Result<Sample, Fault> {
+    pub(crate) fn run(&self, options: &[&str], seconds: u32) -> Result<Sample, Failure> {
         // It prints a rate once a second, and the last one only if it gets to it.
         let seconds = seconds + 1;
         let length = format!("-r{seconds}");

@@ -5,7 +5,7 @@ use plimsoll_core::workload::blocks::{Blocks, Group};
 use plimsoll_core::workload::{Workload, blocks::Extent};
 
 use super::table::{Gate, Row, Sample};
-use super::{Bench, Fault, Player};
+use super::{Bench, Failure, Player};
 
 /// Bytes of the file that is read: far beyond the caches of a device, soon laid out.
 const FILE_BYTES: u64 = 1 << 30;
@@ -28,7 +28,7 @@ fn random_reads(depth: u32) -> Workload {
 }
 
 /// Operations per second of one thread on nothing.
-pub(crate) fn null(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn null(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let seconds = bench.options.seconds;
     let mut rows = Vec::new();
     for (depth, gate) in [(32, Gate::AtLeast(8.0)), (1, Gate::None)] {
@@ -106,7 +106,7 @@ fn cpu_us(sample: &Sample) -> f64 {
 }
 
 /// Requests that do nothing in the kernel.
-pub(crate) fn nop(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn nop(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let Some(rival) = &bench.t_io_uring else {
         return Ok(vec![Row::absent("NOP", NO_T_IO_URING)]);
     };
@@ -136,14 +136,14 @@ pub(crate) fn nop(bench: &Bench) -> Result<Vec<Row>, Fault> {
 }
 
 /// Direct random reads of 4 KiB.
-pub(crate) fn read(bench: &Bench) -> Result<Vec<Row>, Fault> {
+pub(crate) fn read(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let mut rows = deep(bench)?;
     rows.extend(shallow(bench)?);
     Ok(rows)
 }
 
 /// Runs plimsoll in a directory of its own, whose file it makes and removes.
-fn ours(bench: &Bench, depth: u32) -> Result<Sample, Fault> {
+fn ours(bench: &Bench, depth: u32) -> Result<Sample, Failure> {
     let folder = super::ours::fresh(&bench.options.dir, "read")?;
     let target = folder.display().to_string();
     let ran = bench
@@ -154,7 +154,7 @@ fn ours(bench: &Bench, depth: u32) -> Result<Sample, Fault> {
 }
 
 /// Runs fio on a file that stays for the next round.
-fn fio(bench: &Bench, options: &[&str]) -> Result<Sample, Fault> {
+fn fio(bench: &Bench, options: &[&str]) -> Result<Sample, Failure> {
     let file = format!("--filename={}", rival_file(bench));
     let mut all = vec!["--rw=randread", "--bs=4k", "--direct=1", "--size=1g", &file];
     all.extend_from_slice(options);
@@ -165,7 +165,7 @@ fn rival_file(bench: &Bench) -> String {
     bench.options.dir.join("rivals.data").display().to_string()
 }
 
-fn deep(bench: &Bench) -> Result<Vec<Row>, Fault> {
+fn deep(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let path = rival_file(bench);
     let mut players: Vec<Player<'_>> = vec![
         ("plimsoll, depth 32", Box::new(|| ours(bench, 32))),
@@ -238,7 +238,7 @@ fn deep(bench: &Bench) -> Result<Vec<Row>, Fault> {
     Ok(rows)
 }
 
-fn shallow(bench: &Bench) -> Result<Vec<Row>, Fault> {
+fn shallow(bench: &Bench) -> Result<Vec<Row>, Failure> {
     let players: [Player<'_>; 2] = [
         ("plimsoll, depth 1", Box::new(|| ours(bench, 1))),
         ("fio psync", Box::new(|| fio(bench, &["--ioengine=psync"]))),

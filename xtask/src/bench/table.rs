@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::Fault;
+use super::Failure;
 
 /// What one program did in one round.
 #[derive(Debug, Clone, Copy, Default)]
@@ -183,7 +183,7 @@ pub(crate) fn print(rows: &[Row]) {
 }
 
 /// Writes the rows to `<date>-<name>.json` in `folder`.
-pub(crate) fn save(folder: &Path, name: &str, rows: &[Row]) -> Result<PathBuf, Fault> {
+pub(crate) fn save(folder: &Path, name: &str, rows: &[Row]) -> Result<PathBuf, Failure> {
     let date = super::rivals::output("date", &["+%F"])?;
     let kernel = super::rivals::output("uname", &["-sr"])?;
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

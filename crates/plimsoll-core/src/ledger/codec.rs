@@ -7,7 +7,7 @@
 
 use super::{Campaign, Durability, Ended, Entry, Found, Issued, Outcome, Seen, Session, Target};
 use crate::crc32c::crc32c;
-use crate::data_check::Fault;
+use crate::data_check::Flaw;
 use crate::format::FormatVersion;
 use crate::op::Kind;
 use crate::units::Nanos;
@@ -204,44 +204,44 @@ impl Put<'_> {
     }
 
     fn found(&mut self, found: &Found) {
-        let belongs_at = match found.fault {
-            Fault::Misplaced { belongs_at } => belongs_at,
+        let belongs_at = match found.flaw {
+            Flaw::Misplaced { belongs_at } => belongs_at,
             _ => 0,
         };
         self.byte(8).word(found.session).long(found.offset);
-        self.byte(number_of(found.fault)).long(belongs_at);
+        self.byte(number_of(found.flaw)).long(belongs_at);
     }
 }
 
-fn number_of(fault: Fault) -> u8 {
-    match fault {
-        Fault::Stale => 1,
-        Fault::Torn => 2,
-        Fault::Misplaced { .. } => 3,
-        Fault::Wrong => 4,
-        Fault::Unreadable => 5,
-        Fault::Lost => 6,
-        Fault::Hole => 7,
-        Fault::Foreign => 8,
-        Fault::Zombie => 9,
-        Fault::Diverged => 10,
-        Fault::Plaintext => 11,
+fn number_of(flaw: Flaw) -> u8 {
+    match flaw {
+        Flaw::Stale => 1,
+        Flaw::Torn => 2,
+        Flaw::Misplaced { .. } => 3,
+        Flaw::Wrong => 4,
+        Flaw::Unreadable => 5,
+        Flaw::Lost => 6,
+        Flaw::Hole => 7,
+        Flaw::Foreign => 8,
+        Flaw::Zombie => 9,
+        Flaw::Diverged => 10,
+        Flaw::Plaintext => 11,
     }
 }
 
-fn fault_of(number: u8, belongs_at: u64) -> Option<Fault> {
+fn flaw_of(number: u8, belongs_at: u64) -> Option<Flaw> {
     Some(match number {
-        1 => Fault::Stale,
-        2 => Fault::Torn,
-        3 => Fault::Misplaced { belongs_at },
-        4 => Fault::Wrong,
-        5 => Fault::Unreadable,
-        6 => Fault::Lost,
-        7 => Fault::Hole,
-        8 => Fault::Foreign,
-        9 => Fault::Zombie,
-        10 => Fault::Diverged,
-        11 => Fault::Plaintext,
+        1 => Flaw::Stale,
+        2 => Flaw::Torn,
+        3 => Flaw::Misplaced { belongs_at },
+        4 => Flaw::Wrong,
+        5 => Flaw::Unreadable,
+        6 => Flaw::Lost,
+        7 => Flaw::Hole,
+        8 => Flaw::Foreign,
+        9 => Flaw::Zombie,
+        10 => Flaw::Diverged,
+        11 => Flaw::Plaintext,
         _ => return None,
     })
 }
@@ -379,7 +379,7 @@ impl Take<'_> {
         Some(Found {
             session: self.word()?,
             offset: self.long()?,
-            fault: fault_of(self.byte()?, self.long()?)?,
+            flaw: flaw_of(self.byte()?, self.long()?)?,
         })
     }
 }

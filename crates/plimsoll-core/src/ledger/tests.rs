@@ -48,11 +48,11 @@ fn every_entry() -> Vec<Entry> {
         Entry::Closed { at: Nanos(500) },
     ];
     entries.extend(every_end());
-    entries.extend(Fault::EVERY.into_iter().map(|fault| {
+    entries.extend(Flaw::EVERY.into_iter().map(|flaw| {
         Entry::Found(Found {
             session: 0,
             offset: 512,
-            fault,
+            flaw,
         })
     }));
     entries
@@ -192,6 +192,6 @@ fn a_check_says_what_is_wrong_and_what_is_only_worth_knowing() {
         "0 blocks written, 0 read back, 0 bad; 2 written although an error was said (allowed); \
          the last 7 bytes of the ledger are no whole entry"
     );
-    check.data.bad.count(Fault::Zombie);
+    check.data.bad.count(Flaw::Zombie);
     assert!(!check.passed());
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::data_check::{BadBlock, DataCheckResult, Fault};
+use plimsoll_core::data_check::{BadBlock, DataCheckResult, Flaw};
 use plimsoll_core::ledger::{Campaign, Entry, Found, LedgerCheck, Outcome, Seen, Session};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::op::{Kind, Request, Sample};
@@ -187,15 +187,15 @@ impl Reader<'_> {
             let is_zombie = judged.version < block.seen
                 && matches!(judged.verdict, Verdict::Fine | Verdict::Missing)
                 && !judged.is_legally_torn;
-            let fault = match judged.verdict {
-                _ if is_zombie => Some(Fault::Zombie),
-                Verdict::Bad(fault) => Some(fault),
+            let flaw = match judged.verdict {
+                _ if is_zombie => Some(Flaw::Zombie),
+                Verdict::Bad(flaw) => Some(flaw),
                 Verdict::Missing => missing,
                 Verdict::Fine => None,
             };
-            if let Some(fault) = fault {
+            if let Some(flaw) = flaw {
                 let at = offset + judged.bad_at;
-                found(past, at, fault, book, &mut account.data);
+                found(past, at, flaw, book, &mut account.data);
             }
             allowed(block, judged, account);
             if judged.version > block.seen {
@@ -225,28 +225,28 @@ impl Reader<'_> {
                 continue;
             };
             account.data.checked += 1;
-            let fault = match second.verdict {
-                Verdict::Bad(fault) if second.verdict != first.verdict => fault,
+            let flaw = match second.verdict {
+                Verdict::Bad(flaw) if second.verdict != first.verdict => flaw,
                 _ if first == second => continue,
-                _ => Fault::Diverged,
+                _ => Flaw::Diverged,
             };
-            found(past, offset + second.bad_at, fault, book, &mut account.data);
+            found(past, offset + second.bad_at, flaw, book, &mut account.data);
         }
     }
 }
 
-fn found(past: &Past, offset: u64, fault: Fault, book: &Book, data: &mut DataCheckResult) {
+fn found(past: &Past, offset: u64, flaw: Flaw, book: &Book, data: &mut DataCheckResult) {
     book.append(&Entry::Found(Found {
         session: past.session.number,
         offset,
-        fault,
+        flaw,
     }));
-    data.bad.count(fault);
+    data.bad.count(flaw);
     if data.findings.len() < DataCheckResult::FINDINGS_MAX {
         data.findings.push(BadBlock {
             file: past.file.clone(),
             offset,
-            fault,
+            flaw,
         });
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use plimsoll_core::data_check::Fault;
+use plimsoll_core::data_check::Flaw;
 use plimsoll_core::ledger::{
     Campaign, Durability, Ended, Entry, Issued, Outcome, Seen, Session, Target,
 };
@@ -264,7 +264,7 @@ impl Past {
     }
 
     /// Says of the missing ones among the blocks whether the writes are a tail or leave holes.
-    pub(super) fn missing(&self, judged: &[Judged]) -> Vec<Option<Fault>> {
+    pub(super) fn missing(&self, judged: &[Judged]) -> Vec<Option<Flaw>> {
         let pairs = || self.blocks.iter().zip(judged);
         let is_missing = |judged: &Judged| judged.verdict == Verdict::Missing;
         let missing = pairs().filter(|(_, judged)| is_missing(judged));
@@ -276,8 +276,8 @@ impl Past {
         let latest = there.map(|(issued_at, _)| issued_at).max();
         pairs()
             .map(|(block, judged)| match is_missing(judged) {
-                true if latest > Some(block.floor_durable_at) => Some(Fault::Hole),
-                true => Some(Fault::Lost),
+                true if latest > Some(block.floor_durable_at) => Some(Flaw::Hole),
+                true => Some(Flaw::Lost),
                 false => None,
             })
             .collect()
@@ -292,7 +292,7 @@ pub(super) enum Verdict {
     /// A durable write is not there; why is said by the others.
     Missing,
     /// Anything else.
-    Bad(Fault),
+    Bad(Flaw),
 }
 
 /// A block, judged.
@@ -310,7 +310,7 @@ pub(super) struct Judged {
 impl Judged {
     /// What could not be read.
     pub(super) const UNREADABLE: Judged = Judged {
-        verdict: Verdict::Bad(Fault::Unreadable),
+        verdict: Verdict::Bad(Flaw::Unreadable),
         bad_at: 0,
         version: 0,
         is_legally_torn: false,
@@ -329,29 +329,29 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     /// The version in a sector; 0 when nothing of this campaign was written there.
-    fn version(&self, offset: u64, sector: &[u8]) -> Result<u64, Fault> {
+    fn version(&self, offset: u64, sector: &[u8]) -> Result<u64, Flaw> {
         let stamp = match read_sector(sector) {
             Found::Empty => return Ok(0),
-            Found::Garbage => return Err(Fault::Wrong),
+            Found::Garbage => return Err(Flaw::Wrong),
             Found::Stamped(stamp) => stamp,
         };
         if stamp.run != self.campaign.id {
             return self.stranger(&stamp);
         }
         if stamp.target != self.session.target {
-            return Err(Fault::Foreign);
+            return Err(Flaw::Foreign);
         }
         if stamp.offset != offset || stamp.file != self.session.file {
             let belongs_at = stamp.offset;
-            return Err(Fault::Misplaced { belongs_at });
+            return Err(Flaw::Misplaced { belongs_at });
         }
         Ok(stamp.version)
     }
 
     /// What another campaign wrote: left from before this one, or while it ran.
-    fn stranger(&self, stamp: &Stamp) -> Result<u64, Fault> {
+    fn stranger(&self, stamp: &Stamp) -> Result<u64, Flaw> {
         match stamp.origin.intended_at >= self.campaign.began_at {
-            true => Err(Fault::Foreign),
+            true => Err(Flaw::Foreign),
             false => Ok(0),
         }
     }
@@ -407,15 +407,15 @@ impl Block {
             let version = version.and_then(|version| {
                 let phantom = version > self.floor && !self.knows(version);
                 if phantom {
-                    Err(Fault::Wrong)
+                    Err(Flaw::Wrong)
                 } else {
                     Ok(version)
                 }
             });
             match version {
                 Ok(version) => versions.push(version),
-                Err(fault) => {
-                    (judged.verdict, judged.bad_at) = (Verdict::Bad(fault), at);
+                Err(flaw) => {
+                    (judged.verdict, judged.bad_at) = (Verdict::Bad(flaw), at);
                     return judged;
                 }
             }
@@ -443,8 +443,8 @@ impl Block {
         let is_torn = versions.chunks(unit).any(torn);
         judged.verdict = match (all_old, old) {
             (true, _) => Verdict::Missing,
-            (false, Some(_)) => Verdict::Bad(Fault::Torn),
-            (false, None) if is_torn => Verdict::Bad(Fault::Torn),
+            (false, Some(_)) => Verdict::Bad(Flaw::Torn),
+            (false, None) if is_torn => Verdict::Bad(Flaw::Torn),
             (false, None) => Verdict::Fine,
         };
         judged.is_legally_torn = judged.verdict == Verdict::Fine;

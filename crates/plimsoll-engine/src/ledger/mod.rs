@@ -4,7 +4,7 @@
 //! `write` probes storage at a steady rate and enters in the ledger, before each write and before
 //! each acknowledgement counts, what it was promised; `check` reads everything back and says of
 //! each block what became of it. What is legal to be found is in [`history`], what is found
-//! otherwise has a name in [`plimsoll_core::data_check::Fault`].
+//! otherwise has a name in [`plimsoll_core::data_check::Flaw`].
 //!
 //! Speed is not measured: the entries take time.
 

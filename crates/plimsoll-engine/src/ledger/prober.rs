@@ -444,11 +444,11 @@ impl Source for Prober<'_> {
         }
         let finding = self.known.check(state.blocks.start, &state.known, bytes);
         if let Some(finding) = finding {
-            self.bad.count(finding.fault);
+            self.bad.count(finding.flaw);
             self.book.append(&Entry::Found(Found {
                 session: self.session.number,
                 offset: finding.offset,
-                fault: finding.fault,
+                flaw: finding.flaw,
             }));
         }
     }

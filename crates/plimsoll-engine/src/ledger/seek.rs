@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::data_check::{BadBlock, DataCheckResult, Fault};
+use plimsoll_core::data_check::{BadBlock, DataCheckResult, Flaw};
 
 use super::book;
 use crate::error::Error;
@@ -51,12 +51,12 @@ fn scan(
         }
         held += moved;
         for at in places(&piece[..held], wanted) {
-            result.bad.count(Fault::Plaintext);
+            result.bad.count(Flaw::Plaintext);
             if result.findings.len() < DataCheckResult::FINDINGS_MAX {
                 result.findings.push(BadBlock {
                     file: name.to_owned(),
                     offset: start + at as u64,
-                    fault: Fault::Plaintext,
+                    flaw: Flaw::Plaintext,
                 });
             }
         }

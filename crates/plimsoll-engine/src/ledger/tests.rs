@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use plimsoll_core::data_check::Fault;
+use plimsoll_core::data_check::Flaw;
 use plimsoll_core::ledger::{Decoded, LedgerCheck, Session, Target, decode};
 use plimsoll_core::op::Kind;
 use plimsoll_core::outage::{Outage, Window};
@@ -181,12 +181,12 @@ fn harmed(kind: Kind, when: When, harm: Harm) -> Plan {
     }
 }
 
-/// Runs a bench for every seed, and wants the fault to be found in each.
-fn every_time(fault: Fault, bench: impl Fn(u64) -> LedgerCheck) {
+/// Runs a bench for every seed, and wants the flaw to be found in each.
+fn every_time(flaw: Flaw, bench: impl Fn(u64) -> LedgerCheck) {
     for seed in 0..SEEDS {
         let account = bench(seed);
-        let found = account.data.bad.of(fault);
-        assert!(found > 0, "{} of seed {seed}: {account}", fault.name());
+        let found = account.data.bad.of(flaw);
+        assert!(found > 0, "{} of seed {seed}: {account}", flaw.name());
         assert!(!account.passed());
     }
 }
@@ -245,7 +245,7 @@ fn a_clean_disk_whose_power_goes_in_the_middle_is_never_blamed() {
 #[test]
 fn a_disk_that_lies_about_flushes_loses_its_tail() {
     for durability in [Durability::EachWrite, Durability::Fsync(4)] {
-        every_time(Fault::Lost, |seed| {
+        every_time(Flaw::Lost, |seed| {
             let lying = Manners {
                 lies_about_flush: true,
                 ..Manners::default()
@@ -263,7 +263,7 @@ fn a_disk_that_lies_about_flushes_loses_its_tail() {
 
 #[test]
 fn a_disk_that_reorders_leaves_holes() {
-    every_time(Fault::Hole, |seed| {
+    every_time(Flaw::Hole, |seed| {
         let manners = Manners {
             lies_about_flush: true,
             cut: Cut::Reordered,
@@ -280,7 +280,7 @@ fn a_disk_that_reorders_leaves_holes() {
 fn a_dropped_write_is_lost() {
     // The last of 63 writes, and one of those before it.
     for nth in [63, 60] {
-        every_time(Fault::Lost, |seed| {
+        every_time(Flaw::Lost, |seed| {
             let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
             bench.write(&harmed(Kind::Write, When::Nth(nth), Harm::Lost), 250);
             let account = bench.check();
@@ -293,15 +293,15 @@ fn a_dropped_write_is_lost() {
 #[test]
 fn torn_misplaced_and_corrupt_writes_are_named() {
     let within_bytes = BYTES;
-    for (harm, fault) in [
-        (Harm::Torn, Fault::Torn),
+    for (harm, flaw) in [
+        (Harm::Torn, Flaw::Torn),
         (
             Harm::Misplaced { within_bytes },
-            Fault::Misplaced { belongs_at: 0 },
+            Flaw::Misplaced { belongs_at: 0 },
         ),
-        (Harm::Corrupt, Fault::Wrong),
+        (Harm::Corrupt, Flaw::Wrong),
     ] {
-        every_time(fault, |seed| {
+        every_time(flaw, |seed| {
             let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
             bench.write(&harmed(Kind::Write, When::Every(7), harm), 300);
             bench.check()
@@ -325,7 +325,7 @@ fn a_torn_write_is_allowed_where_it_was_not_acknowledged_and_no_more_is_promised
         let account = bench.check();
         assert!(account.passed(), "{account}");
         seen += account.legally_torn;
-        // The same is a fault of storage that promises to write blocks at once.
+        // The same is a flaw of storage that promises to write blocks at once.
         let options = CheckOptions {
             atomic_bytes: BLOCK,
         };
@@ -345,14 +345,14 @@ fn stale_reads_are_found_while_they_happen() {
         let mut bench = Bench::new(seed, Durability::EachWrite, manners);
         bench.write(&Plan::default(), 500);
         assert!(bench.disk.n_stale() > 0);
-        assert_eq!(bench.bad.of(Fault::Stale), bench.disk.n_stale(), "{seed}");
+        assert_eq!(bench.bad.of(Flaw::Stale), bench.disk.n_stale(), "{seed}");
         assert_eq!(bench.bad.total(), bench.disk.n_stale());
     }
 }
 
 #[test]
 fn an_old_version_that_comes_back_after_a_check_is_a_zombie() {
-    every_time(Fault::Zombie, |seed| {
+    every_time(Flaw::Zombie, |seed| {
         let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
         bench.write(&Plan::default(), 300);
         let first = bench.check();
@@ -383,7 +383,7 @@ fn effects_after_errors_are_allowed_and_counted() {
 
 #[test]
 fn a_copy_that_differs_has_diverged() {
-    every_time(Fault::Diverged, |seed| {
+    every_time(Flaw::Diverged, |seed| {
         let mut bench = Bench::new(seed, Durability::EachWrite, Manners::default());
         bench.write(&Plan::default(), 300);
         let copy = bench.disk.replica(bench.seed);
@@ -398,7 +398,7 @@ fn a_copy_that_differs_has_diverged() {
 
 #[test]
 fn what_another_tenant_wrote_is_foreign() {
-    every_time(Fault::Foreign, |seed| {
+    every_time(Flaw::Foreign, |seed| {
         let mut own = Bench::new(seed, Durability::EachWrite, Manners::default());
         own.write(&Plan::default(), 300);
         let mut other = Bench::new(seed + 1, Durability::EachWrite, Manners::default());

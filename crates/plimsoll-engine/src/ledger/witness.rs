@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_core::data_check::{BadBlock, DataCheckResult, Fault};
+use plimsoll_core::data_check::{BadBlock, DataCheckResult, Flaw};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::ledger::{
     Campaign, Durability, Ended, Entry, Found, Issued, LedgerAccount, LedgerCheck, Outcome,
@@ -237,18 +237,18 @@ pub(super) fn check(directory: &Path, path: &Path) -> Result<LedgerCheck, Error>
 
 fn missing(issued: &Issued, found: &[u8], book: &Book, data: &mut DataCheckResult) {
     let is_empty = found.iter().all(|byte| *byte == 0);
-    let fault = if is_empty { Fault::Lost } else { Fault::Wrong };
+    let flaw = if is_empty { Flaw::Lost } else { Flaw::Wrong };
     book.append(&Entry::Found(Found {
         session: issued.session,
         offset: issued.offset,
-        fault,
+        flaw,
     }));
-    data.bad.count(fault);
+    data.bad.count(flaw);
     if data.findings.len() < DataCheckResult::FINDINGS_MAX {
         data.findings.push(BadBlock {
             file: format!("{FILE} (line {})", issued.op + 1),
             offset: issued.offset,
-            fault,
+            flaw,
         });
     }
 }

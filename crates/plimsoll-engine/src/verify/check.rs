@@ -9,7 +9,7 @@ use plimsoll_core::rng::Rng;
 use plimsoll_core::units::Nanos;
 
 use super::stamp::{Found, SECTOR_BYTES, Stamp, read_sector, stamp_block};
-use super::{Fault, Finding, VerifyOptions, VerifyReport};
+use super::{Finding, Flaw, VerifyOptions, VerifyReport};
 use crate::error::Error;
 use crate::source::{Next, Source};
 
@@ -129,46 +129,45 @@ impl Verifier {
             return;
         };
         self.report.checked += 1;
-        let fault = self.fault(offset, version, bytes);
-        if let Some(finding) = fault {
-            self.report.n_faults += 1;
-            self.report.bad.count(finding.fault);
+        let flaw = self.flaw(offset, version, bytes);
+        if let Some(finding) = flaw {
+            self.report.bad.count(finding.flaw);
             if self.report.findings.len() < FINDINGS_MAX {
                 self.report.findings.push(finding);
             }
         }
     }
 
-    fn fault(&self, offset: u64, version: u64, bytes: &[u8]) -> Option<Finding> {
+    fn flaw(&self, offset: u64, version: u64, bytes: &[u8]) -> Option<Finding> {
         let sectors = bytes.chunks_exact(SECTOR_BYTES);
-        let judged: Vec<(u64, Option<Fault>)> = sectors
+        let judged: Vec<(u64, Option<Flaw>)> = sectors
             .zip((offset..).step_by(SECTOR_BYTES))
             .map(|(sector, at)| (at, self.judge(at, version, read_sector(sector))))
             .collect();
-        let (first, fault) = judged.iter().find_map(|(at, f)| f.map(|f| (*at, f)))?;
-        let some_right = judged.iter().any(|(_, fault)| fault.is_none());
-        let fault = match fault {
-            Fault::Stale if some_right => Fault::Torn,
+        let (first, flaw) = judged.iter().find_map(|(at, f)| f.map(|f| (*at, f)))?;
+        let some_right = judged.iter().any(|(_, flaw)| flaw.is_none());
+        let flaw = match flaw {
+            Flaw::Stale if some_right => Flaw::Torn,
             other => other,
         };
         Some(Finding {
             offset: first,
-            fault,
+            flaw,
         })
     }
 
-    fn judge(&self, offset: u64, version: u64, found: Found) -> Option<Fault> {
+    fn judge(&self, offset: u64, version: u64, found: Found) -> Option<Flaw> {
         match found {
             Found::Empty if version == 0 => None,
-            Found::Empty => Some(Fault::Stale),
-            Found::Garbage => Some(Fault::Wrong),
-            Found::Stamped(stamp) if stamp.run != self.run => Some(Fault::Wrong),
-            Found::Stamped(stamp) if stamp.offset != offset => Some(Fault::Misplaced {
+            Found::Empty => Some(Flaw::Stale),
+            Found::Garbage => Some(Flaw::Wrong),
+            Found::Stamped(stamp) if stamp.run != self.run => Some(Flaw::Wrong),
+            Found::Stamped(stamp) if stamp.offset != offset => Some(Flaw::Misplaced {
                 belongs_at: stamp.offset,
             }),
             Found::Stamped(stamp) if stamp.version == version => None,
-            Found::Stamped(stamp) if stamp.version < version => Some(Fault::Stale),
-            Found::Stamped(_) => Some(Fault::Wrong),
+            Found::Stamped(stamp) if stamp.version < version => Some(Flaw::Stale),
+            Found::Stamped(_) => Some(Flaw::Wrong),
         }
     }
 }

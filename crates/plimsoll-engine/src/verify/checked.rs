@@ -15,7 +15,7 @@ use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::units::Nanos;
 
 use super::register::{Before, Register};
-use super::{Fault, Finding, TIME_MAX, VerifyReport};
+use super::{Finding, Flaw, TIME_MAX, VerifyReport};
 use crate::clock::Clock;
 use crate::drive::{Limits, drive};
 use crate::engine::Engine;
@@ -248,8 +248,8 @@ pub fn read_back(
     let sweep = source.into_inner();
     let is_whole = sweep.blocks.is_empty() && sweep.in_flight == 0;
     for offset in sweep.unreadable {
-        let fault = Fault::Unreadable;
-        register.report_fault(Finding { offset, fault });
+        let flaw = Flaw::Unreadable;
+        register.report_flaw(Finding { offset, flaw });
     }
     Ok(VerifyReport {
         engine: engine.describe(),

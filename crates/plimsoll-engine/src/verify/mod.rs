@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::data_check::BadBlocks;
-pub use plimsoll_core::data_check::Fault;
+pub use plimsoll_core::data_check::Flaw;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_nfs::Address;
@@ -85,7 +85,7 @@ pub struct Finding {
     /// Byte offset of the block's first bad sector.
     pub offset: u64,
     /// What is wrong with it.
-    pub fault: Fault,
+    pub flaw: Flaw,
 }
 
 /// What a verification gave.
@@ -98,8 +98,6 @@ pub struct VerifyReport {
     /// Operations that failed with an error of the system.
     pub errors: u64,
     /// Blocks that were bad, counted at each read.
-    pub n_faults: u64,
-    /// The same by what is wrong with them.
     pub bad: BadBlocks,
     /// The first 20 of them.
     pub findings: Vec<Finding>,
@@ -113,7 +111,7 @@ impl VerifyReport {
     /// Whether everything was read back and was right.
     #[must_use]
     pub fn passed(&self) -> bool {
-        self.n_faults == 0 && self.errors == 0 && !self.interrupted && self.checked > 0
+        self.bad.total() == 0 && self.errors == 0 && !self.interrupted && self.checked > 0
     }
 }
 

@@ -17,7 +17,7 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Seed;
 
 use super::stamp::{Found, Origin, SECTOR_BYTES, Stamp, read_sector, stamp_block};
-use super::{Fault, Finding, VerifyReport};
+use super::{Finding, Flaw, VerifyReport};
 use crate::error::Error;
 
 /// Most findings that are described; all are counted.
@@ -61,12 +61,12 @@ pub struct Register {
     written: AtomicU64,
     checked: AtomicU64,
     errors: AtomicU64,
-    faults: Mutex<Faults>,
+    flawed: Mutex<Flawed>,
 }
 
 /// The bad blocks that were found.
 #[derive(Debug, Default)]
-struct Faults {
+struct Flawed {
     bad: BadBlocks,
     findings: Vec<Finding>,
 }
@@ -127,7 +127,7 @@ impl Register {
             written: AtomicU64::new(0),
             checked: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-            faults: Mutex::default(),
+            flawed: Mutex::default(),
         })
     }
 
@@ -141,14 +141,13 @@ impl Register {
     #[must_use]
     pub fn report(&self) -> VerifyReport {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let faults = locked(&self.faults);
+        let flawed = locked(&self.flawed);
         VerifyReport {
             written: count(&self.written),
             checked: count(&self.checked),
             errors: count(&self.errors),
-            n_faults: faults.bad.total(),
-            bad: faults.bad,
-            findings: faults.findings.clone(),
+            bad: flawed.bad,
+            findings: flawed.findings.clone(),
             ..VerifyReport::default()
         }
     }
@@ -265,7 +264,7 @@ impl Register {
         known.extend(blocks.map(|block| Before(*locked(block))));
     }
 
-    /// Holds what was read against what may be there, and gives the first fault. `known` is from the
+    /// Holds what was read against what may be there, and gives the first flaw. `known` is from the
     /// beginning of the read.
     pub(crate) fn check(&self, first: usize, known: &[Before], bytes: &[u8]) -> Option<Finding> {
         let mut first_fault = None;
@@ -281,63 +280,63 @@ impl Register {
                 uncertain: before.uncertain,
             };
             self.checked.fetch_add(1, Ordering::Relaxed);
-            if let Some(finding) = self.fault(offset, expect, piece) {
-                self.report_fault(finding);
+            if let Some(finding) = self.flaw(offset, expect, piece) {
+                self.report_flaw(finding);
                 first_fault = first_fault.or(Some(finding));
             }
         }
         first_fault
     }
 
-    pub(super) fn report_fault(&self, finding: Finding) {
-        let mut faults = locked(&self.faults);
-        faults.bad.count(finding.fault);
-        if faults.findings.len() < FINDINGS_MAX {
-            faults.findings.push(finding);
+    pub(super) fn report_flaw(&self, finding: Finding) {
+        let mut flawed = locked(&self.flawed);
+        flawed.bad.count(finding.flaw);
+        if flawed.findings.len() < FINDINGS_MAX {
+            flawed.findings.push(finding);
         }
     }
 
-    /// The first fault of a block.
-    fn fault(&self, offset: u64, expect: Expect, bytes: &[u8]) -> Option<Finding> {
+    /// The first flaw of a block.
+    fn flaw(&self, offset: u64, expect: Expect, bytes: &[u8]) -> Option<Finding> {
         let (mut first, mut some_right) = (None, false);
         for (sector, at) in bytes
             .chunks_exact(SECTOR_BYTES)
             .zip((offset..).step_by(SECTOR_BYTES))
         {
             match self.judge(at, expect, read_sector(sector)) {
-                Some(fault) => first = first.or(Some((at, fault))),
+                Some(flaw) => first = first.or(Some((at, flaw))),
                 None => some_right = true,
             }
         }
-        let (offset, fault) = first?;
-        let torn = fault == Fault::Stale && some_right;
-        let fault = if torn { Fault::Torn } else { fault };
-        Some(Finding { offset, fault })
+        let (offset, flaw) = first?;
+        let torn = flaw == Flaw::Stale && some_right;
+        let flaw = if torn { Flaw::Torn } else { flaw };
+        Some(Finding { offset, flaw })
     }
 
-    fn judge(&self, offset: u64, expect: Expect, found: Found) -> Option<Fault> {
+    fn judge(&self, offset: u64, expect: Expect, found: Found) -> Option<Flaw> {
         let floor = expect.floor;
         let stamp = match found {
             Found::Stamped(stamp) if stamp.run == self.run => stamp,
             // What was there before this run.
             _ if floor == 0 => return None,
-            Found::Stamped(_) | Found::Empty => return Some(Fault::Stale),
+            Found::Stamped(_) | Found::Empty => return Some(Flaw::Stale),
             // Half a sector old, half new: a page that was being written.
             Found::Garbage if expect.moving => return None,
-            Found::Garbage => return Some(Fault::Wrong),
+            Found::Garbage => return Some(Flaw::Wrong),
         };
         if stamp.target != self.target {
-            return Some(Fault::Foreign);
+            return Some(Flaw::Foreign);
         }
         if stamp.offset != offset || stamp.file != self.file {
             let belongs_at = stamp.offset;
-            return Some(Fault::Misplaced { belongs_at });
+            return Some(Flaw::Misplaced { belongs_at });
         }
         let is_known = floor > 0 && !expect.moving && !expect.uncertain;
         if stamp.version < floor {
-            Some(Fault::Stale)
+            Some(Flaw::Stale)
         } else if is_known && stamp.version != floor {
-            Some(Fault::Wrong)
+            Some(Flaw::Wrong)
         } else {
             None
         }

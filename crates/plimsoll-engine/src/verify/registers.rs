@@ -236,7 +236,7 @@ fn result(path: &Path, report: &VerifyReport) -> DataCheckResult {
     let findings = report.findings.iter().map(|finding| BadBlock {
         file: file.clone(),
         offset: finding.offset,
-        fault: finding.fault,
+        flaw: finding.flaw,
     });
     DataCheckResult {
         written: report.written,

@@ -150,15 +150,15 @@ fn an_honest_engine_passes_and_everything_was_read() {
 #[test]
 fn every_kind_of_lie_is_found_and_named() {
     for (lie, expect) in [
-        (Lie::Drop, Fault::Stale),
-        (Lie::Tear, Fault::Torn),
-        (Lie::Corrupt, Fault::Wrong),
+        (Lie::Drop, Flaw::Stale),
+        (Lie::Tear, Flaw::Torn),
+        (Lie::Corrupt, Flaw::Wrong),
     ] {
         for seed in 0..5 {
             let (report, n_lies) = verify_liar(lie, 25, seed);
             assert!(n_lies > 10, "{lie:?}: {n_lies} lies");
             assert!(!report.passed(), "{lie:?} {seed}");
-            let named = report.findings.iter().filter(|f| f.fault == expect).count();
+            let named = report.findings.iter().filter(|f| f.flaw == expect).count();
             assert!(named > 0, "{lie:?}: {:?}", report.findings);
         }
     }
@@ -169,8 +169,8 @@ fn data_at_the_wrong_offset_is_found_with_where_it_belongs() {
     for seed in 0..5 {
         let (report, n_lies) = verify_liar(Lie::Misplace, 25, seed);
         assert!(n_lies > 10 && !report.passed(), "{report:?}");
-        let misplaced = report.findings.iter().find_map(|f| match f.fault {
-            Fault::Misplaced { belongs_at } => Some((f.offset, belongs_at)),
+        let misplaced = report.findings.iter().find_map(|f| match f.flaw {
+            Flaw::Misplaced { belongs_at } => Some((f.offset, belongs_at)),
             _ => None,
         });
         let (offset, belongs_at) = misplaced.expect("a misplaced block is called that");
@@ -186,7 +186,7 @@ fn not_one_lie_goes_unnoticed() {
                 let (report, n_lies) = verify_liar(lie, every, seed);
                 // A rare lie may find no moment that suits it.
                 assert!(n_lies > 0 || every > 7, "{lie:?} {every}");
-                assert!(report.n_faults >= n_lies, "{lie:?} {n_lies}: {report:?}");
+                assert!(report.bad.total() >= n_lies, "{lie:?} {n_lies}: {report:?}");
             }
         }
     }
@@ -199,8 +199,8 @@ fn a_read_that_moves_nothing_is_found_though_the_buffer_held_the_answer() {
             for every in [1, 3] {
                 let (report, n_lies) = verify_liar_at(depth, Lie::Unread, every, seed);
                 assert!(n_lies > 100, "{depth}: {n_lies} lies");
-                let n_faults = report.n_faults;
-                assert_eq!(n_faults, n_lies, "{depth} {every} {seed}");
+                let n_bad = report.bad.total();
+                assert_eq!(n_bad, n_lies, "{depth} {every} {seed}");
             }
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is said of faults, good ones and bad ones.
 
-use plimsoll_core::data_check::Fault as Damage;
+use plimsoll_core::data_check::Flaw;
 use plimsoll_core::failover::ClusterEvent;
 use plimsoll_core::ledger::LedgerCheck;
 use plimsoll_core::outage::{Outage, Probe, Session, Window};
@@ -49,7 +49,7 @@ fn strike(stalled_ms: u64, lost: u64) -> Strike {
     let mut check = LedgerCheck::default();
     check.data.written = 2_000;
     check.data.checked = 2_000;
-    (0..lost).for_each(|_| check.data.bad.count(Damage::Lost));
+    (0..lost).for_each(|_| check.data.bad.count(Flaw::Lost));
     Strike {
         fault: Fault::Kill,
         victim: "n1".into(),

@@ -6,7 +6,7 @@ use super::{Arms, Settings};
 use crate::failure::{Code, Failure, failed};
 use plimsoll_core::event::Warning;
 use plimsoll_core::rng::Seed;
-use plimsoll_engine::{Fault, Place, VerifyOptions, VerifyReport};
+use plimsoll_engine::{Flaw, Place, VerifyOptions, VerifyReport};
 use plimsoll_lab::host::Hosts as _;
 use plimsoll_lab::proofs::{self, Depth, Outcome, Proved};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,7 +120,7 @@ fn judge(name: &str, report: &VerifyReport) -> Result<(), Failure> {
     if report.passed() {
         return Ok(());
     }
-    if report.interrupted && report.n_faults == 0 && report.errors == 0 {
+    if report.interrupted && report.bad.total() == 0 && report.errors == 0 {
         let text = format!("verify {name}: it was not done in time, so nothing is known of it");
         return Err(Failure::new(Code::BadData, text)
             .hint("--no-verify measures without the proof, at your own risk"));
@@ -128,25 +128,27 @@ fn judge(name: &str, report: &VerifyReport) -> Result<(), Failure> {
     let first = report.findings.first().map_or_else(String::new, |finding| {
         format!(
             "; first: {} at byte {}",
-            words(finding.fault),
+            words(finding.flaw),
             finding.offset
         )
     });
     let text = format!(
         "measure on {name}: it does not keep what is written ({} bad blocks of {} written, {} errors{first})",
-        report.n_faults, report.written, report.errors
+        report.bad.total(),
+        report.written,
+        report.errors
     );
     Err(Failure::new(Code::BadData, text)
         .hint("nothing was measured: figures of a system that loses data mean nothing"))
 }
 
-fn words(fault: Fault) -> String {
-    match fault {
-        Fault::Stale => "an acknowledged write is missing".into(),
-        Fault::Torn => "a write is there in part".into(),
-        Fault::Misplaced { belongs_at } => format!("what belongs at byte {belongs_at} lies"),
-        Fault::Wrong => "something that was never written lies".into(),
-        Fault::Unreadable => "an acknowledged write cannot be read".into(),
+fn words(flaw: Flaw) -> String {
+    match flaw {
+        Flaw::Stale => "an acknowledged write is missing".into(),
+        Flaw::Torn => "a write is there in part".into(),
+        Flaw::Misplaced { belongs_at } => format!("what belongs at byte {belongs_at} lies"),
+        Flaw::Wrong => "something that was never written lies".into(),
+        Flaw::Unreadable => "an acknowledged write cannot be read".into(),
         // Found by checks of ledgers only.
         other => format!("what is {} lies", other.name()),
     }
@@ -155,6 +157,7 @@ fn words(fault: Fault) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::data_check::BadBlocks;
     use plimsoll_engine::Finding;
 
     #[test]
@@ -177,10 +180,13 @@ mod tests {
         );
         let finding = Finding {
             offset: 4096,
-            fault: Fault::Misplaced { belongs_at: 512 },
+            flaw: Flaw::Misplaced { belongs_at: 512 },
         };
         let bad = VerifyReport {
-            n_faults: 1,
+            bad: BadBlocks {
+                misplaced: 1,
+                ..BadBlocks::default()
+            },
             findings: vec![finding],
             ..whole
         };
