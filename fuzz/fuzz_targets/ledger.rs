@@ -4,17 +4,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_core::crc32c::crc32c;
-use plimsoll_core::ledger::{Campaign, Decoded, Probes, decode, encode};
+use plimsoll_core::ledger::{Campaign, Decoded, Probes, decode, encode, entries};
 use plimsoll_core::outage::{Outage, Window};
 use plimsoll_core::units::Nanos;
 
 fuzz_target!(|input: &[u8]| {
-    let mut at = 0;
     let mut probes = Probes::default();
-    while let Decoded::Entry(entry, len) = decode(&input[at..]) {
+    for (entry, _) in entries(input) {
         let _ = Campaign::first(Some(&entry));
         probes.take(&entry);
-        at += len;
     }
     probes.finish();
     let window = Window {

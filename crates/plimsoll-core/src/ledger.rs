@@ -7,7 +7,7 @@
 
 mod codec;
 
-pub use codec::{Decoded, ENTRY_BYTES_MAX, NotALedger, decode, encode};
+pub use codec::{Decoded, ENTRY_BYTES_MAX, NotALedger, decode, encode, entries};
 
 use std::fmt;
 

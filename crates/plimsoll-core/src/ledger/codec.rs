@@ -103,6 +103,18 @@ pub fn decode(bytes: &[u8]) -> Decoded {
     }
 }
 
+/// The whole entries at the beginning of `bytes`, each with its length in bytes.
+pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (Entry, usize)> + '_ {
+    let mut rest = bytes;
+    std::iter::from_fn(move || match decode(rest) {
+        Decoded::Entry(entry, len) => {
+            rest = &rest[len..];
+            Some((entry, len))
+        }
+        Decoded::Short | Decoded::Bad => None,
+    })
+}
+
 fn put(entry: &Entry, bytes: &mut Vec<u8>) {
     let mut put = Put(bytes);
     match entry {

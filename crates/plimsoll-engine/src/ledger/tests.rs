@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use plimsoll_core::data_check::Flaw;
-use plimsoll_core::ledger::{Decoded, LedgerCheck, Session, Target, decode};
+use plimsoll_core::ledger::{LedgerCheck, Session, Target, entries};
 use plimsoll_core::op::Kind;
 use plimsoll_core::outage::{Outage, Window};
 
@@ -136,12 +136,12 @@ impl Bench {
 
     fn history(&self) -> History {
         let pages = self.pages.0.lock().unwrap();
-        let (mut history, mut at) = (History::default(), 0);
-        while let Decoded::Entry(entry, len) = decode(&pages[at..]) {
+        let (mut history, mut whole) = (History::default(), 0);
+        for (entry, len) in entries(&pages) {
             history.take(entry);
-            at += len;
+            whole += len;
         }
-        assert_eq!(at, pages.len(), "every entry is whole");
+        assert_eq!(whole, pages.len(), "every entry is whole");
         history.whole().unwrap()
     }
 
@@ -475,11 +475,8 @@ fn an_outage_and_lost_sessions_are_read_from_the_ledger() {
 impl Bench {
     fn outage(&self) -> Outage {
         let pages = self.pages.0.lock().unwrap();
-        let (mut probes, mut at) = (Probes::default(), 0);
-        while let Decoded::Entry(entry, len) = decode(&pages[at..]) {
-            probes.take(&entry);
-            at += len;
-        }
+        let mut probes = Probes::default();
+        entries(&pages).for_each(|(entry, _)| probes.take(&entry));
         probes.finish();
         let window = Window {
             from: Nanos(0),
