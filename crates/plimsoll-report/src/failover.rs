@@ -342,6 +342,8 @@ fn dots(done: &Failover, kinds: &[Fault]) -> Chart {
     };
     Chart::Dots(Dots {
         title: "One dot for each fault".into(),
+        each: "fault",
+        row: "fault",
         arms: kinds.iter().enumerate().map(ink).collect(),
         panels: [
             ("writes stood still", Kind::Write),

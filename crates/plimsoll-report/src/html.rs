@@ -4,7 +4,7 @@
 //! Invariant: every text goes through `escape`; the data block cannot close its element. What is
 //! said is not decided here.
 
-use crate::model::{Cell, Item, Report, Section, Table, Tone};
+use crate::model::{Cell, Item, Report, Section, Table};
 use crate::put;
 use crate::svg::{draw, escape};
 
@@ -34,7 +34,7 @@ pub fn html(report: &Report) -> String {
                 out,
                 "<li><span class=\"chip {}\">{}</span><div><p>{}</p><p class=\"detail\">{}</p>\
                  </div></li>\n",
-                tone(s.tone),
+                s.tone.class(),
                 escape(&s.mark),
                 prose(&s.text),
                 prose(&s.detail)
@@ -86,7 +86,7 @@ fn section(out: &mut String, number: usize, part: &Section) {
             Item::Notice(how, text) => put!(
                 *out,
                 "<p class=\"notice {}\">{}</p>\n",
-                tone(*how),
+                how.class(),
                 prose(text)
             ),
             Item::Facts(facts) => {
@@ -144,7 +144,7 @@ fn table(out: &mut String, table: &Table) {
 fn cell(out: &mut String, cell: &Cell, numeric: bool) {
     let class = if numeric { " class=\"n\"" } else { "" };
     put!(*out, "<td{class}>");
-    let how = tone(cell.tone);
+    let how = cell.tone.class();
     if how.is_empty() {
         out.push_str(&escape(&cell.text));
     } else {
@@ -154,15 +154,4 @@ fn cell(out: &mut String, cell: &Cell, numeric: bool) {
         put!(*out, "<small>{}</small>", escape(&cell.detail));
     }
     out.push_str("</td>");
-}
-
-fn tone(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain => "",
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Care => "care",
-        Tone::Muted => "muted",
-        Tone::Same => "same",
-    }
 }

@@ -40,6 +40,20 @@ pub enum Tone {
     Same,
 }
 
+impl Tone {
+    /// Its name in pages; that which is as it is needs none.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            Tone::Care => "care",
+            Tone::Muted => "muted",
+            Tone::Same => "same",
+        }
+    }
+}
+
 /// One part of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sentence {
@@ -203,6 +217,14 @@ pub struct Ink {
     pub control: bool,
 }
 
+impl Ink {
+    /// The arm's name, marked when it is the control.
+    pub(crate) fn label(&self) -> String {
+        let mark = if self.control { " (control)" } else { "" };
+        format!("{}{mark}", self.name)
+    }
+}
+
 /// What a number of a chart measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
@@ -294,11 +316,15 @@ pub struct Curves {
     pub lines: Vec<(Ink, Vec<(f64, f64)>)>,
 }
 
-/// One dot per block, arms as rows, quantities as panels.
+/// One dot for each thing that was measured, arms as rows, quantities as panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dots {
     /// What it shows.
     pub title: String,
+    /// What a dot stands for.
+    pub each: &'static str,
+    /// What a row stands for.
+    pub row: &'static str,
     /// Rows.
     pub arms: Vec<Ink>,
     /// Panels.
@@ -312,7 +338,7 @@ pub struct DotPanel {
     pub title: String,
     /// Its unit.
     pub quantity: Quantity,
-    /// For each arm, (block, value).
+    /// For each arm, (number of what the dot stands for, value).
     pub values: Vec<Vec<(u32, f64)>>,
 }
 

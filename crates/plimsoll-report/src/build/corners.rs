@@ -61,7 +61,7 @@ pub(super) fn table(view: &View<'_>, entry: &Entry) -> Option<Table> {
         ],
     );
     for arm in &view.arms {
-        let mut name = super::view::label(&arm.ink);
+        let mut name = arm.ink.label();
         for load in std::iter::once(entry).chain(corners.iter().copied()) {
             let pools = view.pools(load);
             let Some(pool) = pools.iter().find(|p| p.ink.name == arm.arm.name) else {

@@ -166,7 +166,7 @@ impl Pool<'_> {
 
     /// How the arm is named in a table.
     pub(crate) fn name(&self) -> String {
-        label(&self.ink)
+        self.ink.label()
     }
 
     /// Range of a quantile over the trials that support it.
@@ -181,15 +181,6 @@ impl Pool<'_> {
         plimsoll_stats::Summary::of(each)
             .map(|s| words::range(&s, Quantity::Duration))
             .unwrap_or_default()
-    }
-}
-
-/// An arm's name, marked when it is the control.
-pub(crate) fn label(ink: &Ink) -> String {
-    if ink.control {
-        format!("{} (control)", ink.name)
-    } else {
-        ink.name.clone()
     }
 }
 

@@ -160,6 +160,8 @@ fn dots(pools: &[Pool<'_>]) -> Dots {
         } else {
             "Response time and rates".into()
         },
+        each: "block",
+        row: "System",
         arms: pools.iter().map(|p| p.ink.clone()).collect(),
         panels: vec![
             panel("mean response time", Quantity::Duration, |t| {

@@ -2,7 +2,7 @@
 //! Percentile curves: the share of operations beyond, from all to one in a million, against time.
 
 use super::scale::{Scale, log_ticks};
-use super::{Anchor, Canvas, WIDTH, fit, ink_class, ink_label};
+use super::{Anchor, Canvas, WIDTH, fit, ink_class};
 use crate::model::{Curves, Quantity};
 
 const LEFT: f64 = 64.0;
@@ -56,11 +56,11 @@ pub(super) fn draw(curves: &Curves) -> String {
             .iter()
             .map(|(q, ns)| (x.at(nines(*q)), y.at(*ns)))
             .collect();
-        canvas.path(&path, &format!("curve {class}"), &ink_label(ink));
+        canvas.path(&path, &format!("curve {class}"), &ink.label());
         if let Some(end) = path.last() {
             canvas.line(*end, (RIGHT + 8.0, label_y), &format!("leader {class}"));
         }
-        let text = fit(&ink_label(ink), WIDTH - RIGHT - 14.0);
+        let text = fit(&ink.label(), WIDTH - RIGHT - 14.0);
         canvas.text(
             (RIGHT + 12.0, label_y + 4.0),
             Anchor::Start,
@@ -72,11 +72,7 @@ pub(super) fn draw(curves: &Curves) -> String {
                 .iter()
                 .find(|(at, _)| (nines(*at) - nines(q)).abs() < 0.013)
             {
-                let title = format!(
-                    "{}: p{name} {}",
-                    ink_label(ink),
-                    Quantity::Duration.show(*ns)
-                );
+                let title = format!("{}: p{name} {}", ink.label(), Quantity::Duration.show(*ns));
                 canvas.dot(
                     (x.at(nines(q)), y.at(*ns)),
                     3.0,

@@ -5,8 +5,8 @@
 use plimsoll_stats::Summary;
 
 use super::scale::{Scale, linear_ticks};
-use super::{Anchor, Canvas, WIDTH, fit, ink_class, ink_label};
-use crate::model::{DotPanel, Dots, Ink};
+use super::{Anchor, Canvas, WIDTH, fit, ink_class};
+use crate::model::{DotPanel, Dots};
 
 const LEFT: f64 = 150.0;
 const ROW: f64 = 24.0;
@@ -19,7 +19,7 @@ pub(super) fn draw(dots: &Dots) -> String {
     let height = ROW * dots.arms.len() as f64;
     for (i, ink) in dots.arms.iter().enumerate() {
         let y = TOP + ROW * (i as f64 + 0.5);
-        let label = fit(&ink_label(ink), LEFT - 14.0);
+        let label = fit(&ink.label(), LEFT - 14.0);
         canvas.text(
             (0.0, y + 4.0),
             Anchor::Start,
@@ -29,18 +29,13 @@ pub(super) fn draw(dots: &Dots) -> String {
     }
     let width = (WIDTH - LEFT) / dots.panels.len().max(1) as f64;
     for (i, panel) in dots.panels.iter().enumerate() {
-        draw_panel(
-            &mut canvas,
-            panel,
-            &dots.arms,
-            LEFT + width * i as f64,
-            width,
-        );
+        draw_panel(&mut canvas, (dots, panel), LEFT + width * i as f64, width);
     }
     canvas.finish(&dots.title, TOP + height + 26.0)
 }
 
-fn draw_panel(canvas: &mut Canvas, panel: &DotPanel, arms: &[Ink], left: f64, width: f64) {
+fn draw_panel(canvas: &mut Canvas, (dots, panel): (&Dots, &DotPanel), left: f64, width: f64) {
+    let arms = &dots.arms;
     let all = panel.values.iter().flatten().map(|(_, v)| *v);
     let max = all.fold(0.0, f64::max);
     let scale = Scale {
@@ -74,11 +69,12 @@ fn draw_panel(canvas: &mut Canvas, panel: &DotPanel, arms: &[Ink], left: f64, wi
         let x = scale.at(summary.mean);
         canvas.line((x, y - 8.0), (x, y + 8.0), &format!("mean {class}"));
         let shape = if ink.control { "hollow" } else { "dot" };
-        for (block, value) in values {
+        for (number, value) in values {
             let title = format!(
-                "{}, block {}: {}",
-                ink_label(ink),
-                block + 1,
+                "{}, {} {}: {}",
+                ink.label(),
+                dots.each,
+                number + 1,
                 panel.quantity.show(*value)
             );
             canvas.dot(

@@ -3,7 +3,7 @@
 
 use super::scale::{Scale, ratio_ticks};
 use super::{Anchor, Canvas, WIDTH, fit};
-use crate::model::{Forest, ForestGroup, ForestRow, Tone};
+use crate::model::{Forest, ForestGroup, ForestRow};
 use crate::words;
 
 const LEFT: f64 = 210.0;
@@ -96,7 +96,7 @@ fn draw_group(
 }
 
 fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &Scale, y: f64) {
-    let tone = tone_class(row.tone);
+    let tone = row.tone.class();
     canvas.text(
         (12.0, y + 4.0),
         Anchor::Start,
@@ -136,15 +136,4 @@ fn draw_row(canvas: &mut Canvas, row: &ForestRow, scale: &Scale, y: f64) {
         &format!("{hollow} {tone}"),
         &title,
     );
-}
-
-fn tone_class(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain => "",
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Care => "care",
-        Tone::Muted => "muted",
-        Tone::Same => "same",
-    }
 }

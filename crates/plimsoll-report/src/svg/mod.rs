@@ -56,15 +56,6 @@ fn ink_class(ink: &Ink) -> String {
     format!("c{}{again}{control}", ink.colour % COLOURS)
 }
 
-/// An arm's name in a chart.
-fn ink_label(ink: &Ink) -> String {
-    if ink.control {
-        format!("{} (control)", ink.name)
-    } else {
-        ink.name.clone()
-    }
-}
-
 /// Where a text is anchored.
 #[derive(Clone, Copy)]
 enum Anchor {

@@ -2,7 +2,7 @@
 //! Small multiples over the time of a trial: a thin line per block, a strong one at their median.
 
 use super::scale::{Scale, linear_ticks, log_ticks};
-use super::{Anchor, Canvas, WIDTH, fit, ink_class, ink_label};
+use super::{Anchor, Canvas, WIDTH, fit, ink_class};
 use crate::model::{Series, SeriesPanel};
 
 const LEFT: f64 = 64.0;
@@ -123,7 +123,7 @@ fn draw_panel(
         end: left + width,
         log: false,
     };
-    let title = fit(&ink_label(&panel.ink), width);
+    let title = fit(&panel.ink.label(), width);
     canvas.text(
         (left, top - 10.0),
         Anchor::Start,
@@ -157,9 +157,9 @@ fn draw_panel(
         "middle"
     };
     for (block, line) in &panel.blocks {
-        let title = format!("{}, block {}", ink_label(&panel.ink), block + 1);
+        let title = format!("{}, block {}", panel.ink.label(), block + 1);
         canvas.path(&at(line), &format!("{thin} {class}"), &title);
     }
-    let title = format!("{}, median of the blocks", ink_label(&panel.ink));
+    let title = format!("{}, median of the blocks", panel.ink.label());
     canvas.path(&at(&panel.middle), &format!("middle {class}"), &title);
 }

@@ -2,7 +2,7 @@
 //! Figures over the time of a recording: panels one under the other on one axis of clock times.
 
 use super::scale::{Scale, linear_ticks};
-use super::{Anchor, Canvas, WIDTH, fit, ink_class, ink_label};
+use super::{Anchor, Canvas, WIDTH, fit, ink_class};
 use crate::model::{TimePanel, Timeline};
 
 const LEFT: f64 = 64.0;
@@ -95,14 +95,14 @@ fn draw_panel(
     canvas.text((LEFT, top - 9.0), Anchor::Start, "strong", &panel.title);
     let mut right = WIDTH;
     for line in panel.lines.iter().rev().filter(|_| panel.lines.len() > 1) {
-        let label = ink_label(&line.ink);
+        let label = line.ink.label();
         let class = format!("ink {}", ink_class(&line.ink));
         canvas.text((right, top - 9.0), Anchor::End, &class, &label);
         right -= 7.0 * label.chars().count() as f64 + 18.0;
     }
     for line in &panel.lines {
         let class = ink_class(&line.ink);
-        let peaks = format!("{}, busiest interval", ink_label(&line.ink));
+        let peaks = format!("{}, busiest interval", line.ink.label());
         steps(
             canvas,
             &line.peaks,
@@ -110,7 +110,7 @@ fn draw_panel(
             &format!("thin {class}"),
             &peaks,
         );
-        let title = format!("{}, {}", panel.title, ink_label(&line.ink));
+        let title = format!("{}, {}", panel.title, line.ink.label());
         steps(
             canvas,
             &line.steps,

@@ -67,13 +67,13 @@ impl Page {
     }
 
     pub(super) fn dots(&mut self, dots: &Dots) {
-        let mut columns = vec!["System".to_owned()];
+        let mut columns = vec![dots.row.to_owned()];
         columns.extend(dots.panels.iter().map(|p| format!("#{}", p.title)));
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let mut table = Table::new("Mean over blocks (range over blocks)", &columns);
+        let title = format!("Mean over {each}s (range over {each}s)", each = dots.each);
+        let mut table = Table::new(&title, &columns);
         for (i, ink) in dots.arms.iter().enumerate() {
-            let control = if ink.control { " (control)" } else { "" };
-            let mut row = vec![Cell::new(format!("{}{control}", ink.name))];
+            let mut row = vec![Cell::new(ink.label())];
             for panel in &dots.panels {
                 let values: Vec<f64> = panel
                     .values
