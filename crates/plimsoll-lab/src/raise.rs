@@ -5,6 +5,7 @@
 //! early, and may be repeated; the journal is removed only when nothing is left.
 
 use plimsoll_core::plan::{Action, HERE, Made, Plan, Step};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub struct Standing {
 pub struct RazeError {
     /// What was to be done.
     pub action: String,
+    /// Where, if nobody could be asked for it there.
+    pub unreached: Option<String>,
     /// Why not.
     pub source: HostError,
 }
@@ -52,9 +55,30 @@ impl Razed {
     pub fn is_clean(&self) -> bool {
         self.errors.is_empty() && self.journal_errors.is_empty()
     }
+
+    /// What is left, in words: each action, and each node that could not be reached with what to do.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut unreached: BTreeMap<&str, (usize, &HostError)> = BTreeMap::new();
+        for error in &self.errors {
+            match &error.unreached {
+                Some(node) => unreached.entry(node).or_insert((0, &error.source)).0 += 1,
+                None => problems.push(error.to_string()),
+            }
+        }
+        problems.extend(unreached.into_iter().map(|(node, (count, why))| {
+            format!(
+                "failed to undo anything on node {node}, {count} actions: {why}; when it can be reached \
+                 again: plimsoll raze; if it is no more: plimsoll raze --gone {node}"
+            )
+        }));
+        problems.extend(self.journal_errors.iter().map(ToString::to_string));
+        problems
+    }
 }
 
-/// A plan that could not be carried out. Everything begun has been undone, except what is named.
+/// A plan that could not be carried out; the text completes "failed to …: ". Everything begun has been undone, except what is named.
 #[derive(Debug)]
 pub struct RaiseError {
     /// What the failed step was for.
@@ -78,27 +102,17 @@ pub enum StepError {
     Journal(#[from] JournalError),
 }
 
-impl RaiseError {
-    /// The text without its beginning "failed to ", for where those words stand already.
-    pub(crate) fn what(&self) -> String {
-        let mut text = format!("{}: {}", self.why, self.source);
-        if self.razed.is_clean() {
-            return text + "; everything begun before has been undone";
-        }
-        text += "; not everything could be undone:";
-        let errors = self.razed.errors.iter().map(ToString::to_string);
-        let of_journal = self.razed.journal_errors.iter().map(ToString::to_string);
-        for error in errors.chain(of_journal) {
-            text += "\n  ";
-            text += &error;
-        }
-        text + "\n  try again with: plimsoll raze"
-    }
-}
-
 impl fmt::Display for RaiseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to {}", self.what())
+        write!(f, "could not {}: {}", self.why, self.source)?;
+        if self.razed.is_clean() {
+            return f.write_str("; everything begun before has been undone");
+        }
+        f.write_str("; not everything could be undone:")?;
+        for problem in self.razed.problems() {
+            write!(f, "\n  {problem}")?;
+        }
+        f.write_str("\n  try again with: plimsoll raze")
     }
 }
 
@@ -271,9 +285,13 @@ fn one_pass(
     let steps = steps.into_iter();
     actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
     for (n, node, action) in actions {
-        let done = match hosts.is_gone(&node) {
-            true => Ok(()),
-            false => hosts.on(&node).and_then(|host| host.undo(&id, &action)),
+        let (unreached, done) = if hosts.is_gone(&node) {
+            (None, Ok(()))
+        } else {
+            match hosts.on(&node) {
+                Ok(host) => (None, host.undo(&id, &action)),
+                Err(error) => (Some(node), Err(error)),
+            }
         };
         match done {
             Ok(()) => {
@@ -285,6 +303,7 @@ fn one_pass(
             }
             Err(source) => errors.push(RazeError {
                 action: action.to_string(),
+                unreached,
                 source,
             }),
         }

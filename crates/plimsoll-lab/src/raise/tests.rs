@@ -210,3 +210,53 @@ fn what_somebody_holds_is_left_alone_and_the_others_go() {
     let error = stacks::hold("iscsi", &state).unwrap_err();
     assert!(matches!(error, JournalError::NotStanding { .. }), "{error}");
 }
+
+/// A machine whose nodes have no power.
+struct Dark(FakeHost);
+
+impl Hosts for Dark {
+    fn on(&mut self, node: &str) -> Result<&mut dyn crate::host::Host, HostError> {
+        match node {
+            HERE => Ok(&mut self.0),
+            _ => Err(HostError::State(format!("node {node} does not answer"))),
+        }
+    }
+
+    fn meet(&mut self, _: &[plimsoll_core::plan::Node]) {}
+
+    fn trust(&mut self, _: &str, _: &[String]) {}
+
+    fn here(&self) -> &dyn crate::host::Host {
+        &self.0
+    }
+}
+
+#[test]
+fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let mut plan = Plan::default();
+    for (node, path) in [(HERE, "/here"), ("n1", "/a"), ("n1", "/b")] {
+        let undo = Some(Action::RemoveDir(path.into()));
+        plan.step_on(node, "make a directory", Action::MakeDir(path.into()), undo);
+    }
+    let mut host = FakeHost::new();
+    let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
+    let razed = raze(standing.journal, &mut Dark(host));
+    // The two directories, and the commands that may still run there.
+    let problems = razed.problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    for word in [
+        "node n1, 3 actions",
+        "does not answer",
+        "plimsoll raze --gone n1",
+    ] {
+        assert!(problems[0].contains(word), "{problems:?}");
+    }
+    assert_eq!(razed.undone, 1);
+    assert_eq!(
+        state.journal_files().unwrap().len(),
+        1,
+        "it can be tried again"
+    );
+}

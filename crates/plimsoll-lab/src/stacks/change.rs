@@ -64,7 +64,7 @@ pub enum ChangeError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A step failed.
-    #[error("could not {}", .0.what())]
+    #[error(transparent)]
     Raise(#[from] Box<RaiseError>),
 }
 

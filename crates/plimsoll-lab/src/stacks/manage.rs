@@ -79,7 +79,7 @@ pub enum UpError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A step failed; what was begun has been undone.
-    #[error("could not {}", .0.what())]
+    #[error(transparent)]
     Raise(#[from] Box<RaiseError>),
 }
 

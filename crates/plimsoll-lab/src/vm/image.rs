@@ -220,12 +220,9 @@ pub(super) fn razed_whole(razed: &crate::raise::Razed) -> Result<(), VmError> {
     if razed.is_clean() {
         return Ok(());
     }
-    let errors = razed.errors.iter().map(ToString::to_string);
-    let of_journal = razed.journal_errors.iter().map(ToString::to_string);
-    let all: Vec<String> = errors.chain(of_journal).collect();
     Err(VmError::State(format!(
         "not everything could be removed: {}; try again with: plimsoll raze",
-        all.join("; ")
+        razed.problems().join("; ")
     )))
 }
 

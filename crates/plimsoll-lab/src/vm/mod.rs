@@ -74,7 +74,7 @@ pub enum VmError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A step failed; what was begun has been undone.
-    #[error("could not {}", .0.what())]
+    #[error(transparent)]
     Raise(#[from] Box<RaiseError>),
     /// They are not as they must be.
     #[error("{0}")]

@@ -25,7 +25,7 @@ use plimsoll_core::workload::Workload;
 use plimsoll_engine::Place;
 use plimsoll_lab::host::{Hosts as _, LocalHost, Nodes, Owner};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
-use plimsoll_lab::raise::{Razed, Standing, raise, raze};
+use plimsoll_lab::raise::{Standing, raise, raze};
 use plimsoll_lab::stacks::{Choice, DownError};
 use plimsoll_lab::watch::Subjects;
 use plimsoll_lab::{facts, lustre, stacks};
@@ -650,15 +650,15 @@ impl Arms {
     pub(crate) fn lower(&mut self, state: &StateDir) -> Vec<String> {
         let mut left = Vec::new();
         if let Some(standing) = self.directories.take() {
-            left.extend(problems(&raze(standing.journal, &mut self.nodes)));
+            left.extend(raze(standing.journal, &mut self.nodes).problems());
         }
         while let Some(attached) = self.attached.pop() {
-            left.extend(problems(&raze(attached.standing.journal, &mut self.nodes)));
+            left.extend(raze(attached.standing.journal, &mut self.nodes).problems());
         }
         self.held.clear();
         while let Some(name) = self.raised.pop() {
             match stacks::down(&name, state, &mut self.nodes) {
-                Ok(razed) => left.extend(problems(&razed)),
+                Ok(razed) => left.extend(razed.problems()),
                 Err(DownError::Journal(JournalError::InUse { .. })) => {}
                 Err(error) => left.push(format!("stack {name}: {error}")),
             }
@@ -742,14 +742,6 @@ fn directory_step(directory: &Path, why: &str) -> Result<Step, Failure> {
         undo: Some(Action::RemoveDir(path)),
         back: None,
     })
-}
-
-/// What undoing left behind, in words.
-pub(crate) fn problems(razed: &Razed) -> Vec<String> {
-    let errors = razed.errors.iter().map(ToString::to_string);
-    errors
-        .chain(razed.journal_errors.iter().map(ToString::to_string))
-        .collect()
 }
 
 fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<String>) -> Target {

@@ -20,7 +20,7 @@ mod scale;
 mod trial;
 pub(crate) mod words;
 
-pub(crate) use arms::{Arms, problems, run_header};
+pub(crate) use arms::{Arms, run_header};
 pub(crate) use corners::{Corners, with_corners};
 
 use crate::failure::{Code, Failure, failed};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll raze`: remove everything plimsoll made on this machine and has not removed itself.
 
-use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome};
 use plimsoll_core::plan::HERE;
 use plimsoll_lab::host::agent::forget_copy;
@@ -54,7 +53,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         match &journal.result {
             Ok(razed) => {
                 undone += razed.undone;
-                left.extend(problems(razed));
+                left.extend(razed.problems());
             }
             Err(error) => left.push(error.to_string()),
         }
@@ -138,10 +137,7 @@ pub(super) fn verdict(left: &[String]) -> Outcome {
         Code::NotCleaned,
         format!("remove everything; left:\n  {}", left.join("\n  ")),
     )
-    .hint(
-        "end what still uses it, then run `plimsoll raze` again; what was on a node that is no more is \
-         given up by: plimsoll raze --gone NODE",
-    ))
+    .hint("end what still uses it, then run `plimsoll raze` again"))
 }
 
 fn unreadable(state: &StateDir) -> impl Fn(std::io::Error) -> Failure {

@@ -5,7 +5,6 @@ mod check;
 mod list;
 mod load;
 
-use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
 use load::{Load, Seen};
 use plimsoll_core::plan::{HERE, Plan};
@@ -255,7 +254,7 @@ fn undo(choices: &[Choice], state: &StateDir, hosts: &mut dyn Hosts) -> Outcome 
     let mut left = Vec::new();
     for choice in choices.iter().rev() {
         match stacks::down(&choice.parts.to_string(), state, hosts) {
-            Ok(razed) => left.extend(problems(&razed)),
+            Ok(razed) => left.extend(razed.problems()),
             Err(error) => left.push(error.to_string()),
         }
     }
@@ -447,7 +446,7 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
         let name = choice.parts.to_string();
         let razed = stacks::down(&name, state, &mut hosts)
             .map_err(doing(Code::Usage, format!("take down the stack {name}")))?;
-        left.extend(problems(&razed));
+        left.extend(razed.problems());
         undone.push(serde_json::json!({ "name": name, "steps_undone": razed.undone }));
         if !args.json && razed.is_clean() {
             super::print(&format!("{name} is down"));

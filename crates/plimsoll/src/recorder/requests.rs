@@ -4,7 +4,7 @@
 //! The instance of the tracer stands in a journal before it is made.
 
 use super::{Taker, head, wait_until};
-use crate::campaign::{problems, run_header};
+use crate::campaign::run_header;
 use crate::failure::{Code, Failure, doing, failed};
 use plimsoll_core::recording::{Recorded, Request, Tally};
 use plimsoll_core::units::Nanos;
@@ -63,7 +63,7 @@ impl Tracing {
             "make an instance of the kernel's tracer",
         ))?;
         let traced = self.record(&instance, (&events, &numbers), (clock, stop), taker);
-        let left = problems(&raze(standing.journal, &mut host));
+        let left = raze(standing.journal, &mut host).problems();
         let tally = traced?;
         if left.is_empty() {
             return Ok(tally);

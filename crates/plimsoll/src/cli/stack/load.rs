@@ -2,7 +2,6 @@
 //! What a stack carries before, while and after it is changed: a load of this machine that goes on
 //! through all three, and its throughput second by second.
 
-use crate::campaign::problems;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Action, Plan};
 use plimsoll_core::rng::Seed;
@@ -63,7 +62,7 @@ impl Load {
             Ok(prepared) => prepared,
             Err(error) => {
                 let mut nodes = nodes;
-                let left = problems(&raze(directory.journal, &mut nodes));
+                let left = raze(directory.journal, &mut nodes).problems();
                 return Err([vec![error], left].concat().join("; "));
             }
         };
@@ -96,7 +95,7 @@ impl Load {
             Ok(Err(error)) => vec![error],
             Err(_) => vec!["the load ended with a fault of this program".into()],
         };
-        trouble.extend(problems(&raze(self.directory.journal, &mut self.nodes)));
+        trouble.extend(raze(self.directory.journal, &mut self.nodes).problems());
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         Seen {
             rates: std::mem::take(&mut rates),

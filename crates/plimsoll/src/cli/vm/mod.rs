@@ -9,7 +9,6 @@ mod shell;
 mod up;
 
 use super::raze::verdict;
-use crate::campaign::problems;
 use crate::failure::{Code, Failure, Outcome, doing};
 use plimsoll_core::fault::{Fault, Word};
 use plimsoll_core::units;
@@ -296,7 +295,7 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
     if razed.is_clean() {
         super::print("The machines are down.");
     }
-    verdict(&problems(&razed))
+    verdict(&razed.problems())
 }
 
 fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {

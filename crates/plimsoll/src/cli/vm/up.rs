@@ -81,7 +81,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
         drop(lab);
         let razed = vm::down(state, &mut hosts).map_err(failed())?;
-        super::verdict(&super::problems(&razed))?;
+        super::verdict(&razed.problems())?;
         return super::super::done(Code::Interrupted);
     }
     let text = inventory::written(&lab.address(), lab.nodes());
