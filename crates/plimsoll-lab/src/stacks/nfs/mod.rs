@@ -22,6 +22,12 @@ const MOUNT_PORT: u16 = 20_048;
 /// What the export is called.
 const EXPORT: &str = "/export";
 
+/// What ganesha says, in the stack's directory.
+const LOG: &str = "ganesha.log";
+
+/// What looks whether ganesha serves.
+const SERVES: &str = include_str!("serves.sh");
+
 /// Bounds of what one call may move: what ganesha takes.
 const TRANSFER_BYTES: (u64, u64) = (4096, 1 << 20);
 
@@ -406,7 +412,7 @@ impl Layout<'_> {
             "-f",
             &self.path("ganesha.conf"),
             "-L",
-            &self.path("ganesha.log"),
+            &self.path(LOG),
             "-p",
             &self.path("run/ganesha.pid"),
             "-N",
@@ -415,7 +421,22 @@ impl Layout<'_> {
         let cmd = self.enclosed("ganesha.nfsd", &args);
         let ready = Ready::Port(NFS_PORT);
         marks.push(self.start(plan, "start the NFS server", "ganesha", cmd, ready));
+        self.add_look(plan);
         marks
+    }
+
+    /// Adds what sees that ganesha serves the directory.
+    fn add_look(&self, plan: &mut Plan) {
+        let (on, path) = (&*self.server.name, self.path("serves.sh"));
+        let look = Action::Run(Cmd::new("sh", [path.clone(), self.path(LOG)]));
+        let write = Action::WriteFile {
+            path,
+            text: SERVES.into(),
+            secret: None,
+        };
+        // It goes with the directory.
+        plan.step_on(on, "write what looks at the server", write, None);
+        plan.step_on(on, "see that it serves the directory", look, None);
     }
 
     /// The daemons speak with each other through files in `/run`, where those of this machine, or of
