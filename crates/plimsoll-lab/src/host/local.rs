@@ -275,7 +275,8 @@ impl LocalHost {
             0 => COMMAND_LIMIT,
             given => Duration::from_secs(given.into()),
         };
-        ready.run(limit, &*self.clock).map(|_| ())
+        let ran = ready.run(limit, &*self.clock);
+        ran.map(|_| ()).map_err(loops::naming_dead)
     }
 
     fn start(
@@ -443,6 +444,15 @@ impl LocalHost {
             match self.umount(id, &[], path) {
                 Ok(()) => {}
                 Err(error @ HostError::Failed { .. }) => {
+                    // Detached all the same, the file would have no path, and the loop device could
+                    // not be found by it any more.
+                    if let Some(device) = loops_of(path)?.first() {
+                        return Err(HostError::State(format!(
+                            "{} is still attached to {}",
+                            device.display(),
+                            path.display()
+                        )));
+                    }
                     last_error = Some(error);
                     self.clock.pause(LOOK);
                 }

@@ -12,6 +12,7 @@
 
 mod ceph;
 mod crypt;
+mod dead;
 mod disks;
 mod gluster;
 mod nfs;
