@@ -202,12 +202,6 @@ impl Generator {
             self.engine.push_str(&other.engine);
         }
     }
-
-    /// Nanoseconds of generator per operation, waiting and pacing left out; 0 without operations.
-    #[must_use]
-    pub fn outside_per_op_ns(&self) -> f64 {
-        ratio(self.outside_ns as f64, self.ops as f64)
-    }
 }
 
 /// What one worker did: for the fairness between workers, and for reports that count each worker's

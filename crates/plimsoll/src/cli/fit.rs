@@ -338,7 +338,8 @@ fn fidelity(text: &mut String, lines: &[Fidelity]) {
     }
 }
 
-fn number(value: f64) -> String {
+/// A figure of a recording or a model, whatever its unit.
+pub(super) fn number(value: f64) -> String {
     if value.abs() >= 1_000.0 {
         format!("{value:.0}")
     } else {

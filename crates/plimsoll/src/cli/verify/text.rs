@@ -2,6 +2,7 @@
 //! A verification in the terminal.
 
 use super::job::HeldJob;
+use crate::cli::fit::number;
 use plimsoll_core::model::{Checked, Fidelity, Model, Verification};
 use std::fmt::Write;
 
@@ -121,13 +122,5 @@ fn percent(error: f64) -> String {
         format!("{percent:+.0} %")
     } else {
         format!("{percent:+.2} %")
-    }
-}
-
-fn number(value: f64) -> String {
-    if value.abs() >= 1_000.0 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.3}")
     }
 }
