@@ -199,6 +199,7 @@ fn what_cannot_be_recorded_is_refused() {
         assert_ne!(output.status.code(), Some(0), "{args:?}");
         let error = text(&output.stderr);
         assert!(error.contains(expect), "{error}");
+        assert!(!error.contains("Ctrl-C"), "it never began: {error}");
         assert_eq!(
             error
                 .lines()

@@ -270,6 +270,7 @@ fn what_cannot_be_recorded_on_nodes_is_refused_before_anything_is_made() {
         let said = text(&output);
         assert_eq!(output.status.code(), Some(2), "{line}: {said}");
         assert!(said.contains(expect), "{expect}: {said}");
+        assert!(!said.contains("Ctrl-C"), "nothing began: {said}");
     }
     pair.check_nothing_left();
     for name in ["made.meta", "made-n1.meta"] {

@@ -234,14 +234,19 @@ impl Place {
 }
 
 /// A file that grows, and is shown.
-struct Shown {
+struct Shown<'a> {
+    /// What is recorded.
+    what: String,
+    file: &'a Path,
     output: Output,
     screen: Screen,
 }
 
-impl Taker for Shown {
+impl Taker for Shown<'_> {
     fn begin(&mut self, head: RecordHead) -> Result<(), Failure> {
-        self.output.begin(head)
+        self.output.begin(head)?;
+        self.screen.begin(&self.what, self.file);
+        Ok(())
     }
 
     fn take(&mut self, recorded: Recorded, tally: &Tally) -> Result<(), Failure> {
@@ -259,10 +264,11 @@ fn here(args: &Args) -> Result<(), Failure> {
     place.check(args)?;
     let stop = super::stop_flag()?;
     let mut shown = Shown {
+        what: args.what(None),
+        file: &place.file,
         output: place.output(args),
         screen: Screen::new(args.json, 1),
     };
-    shown.screen.begin(&args.what(None), &place.file);
     let clock = SystemClock::new();
     let ran = recorder::record(&args.task(), super::state_dir, (&clock, &stop), &mut shown);
     shown.screen.end();

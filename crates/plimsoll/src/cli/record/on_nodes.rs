@@ -44,13 +44,15 @@ pub(super) fn record(args: &Args) -> Result<(), Failure> {
     let stop = crate::cli::stop_flag()?;
     let mut screen = Screen::new(args.json, parts.len());
     let loaders = Loaders::reach(nodes)?;
-    for part in &parts {
-        screen.begin(&args.what(part.place.node.as_deref()), &part.place.file);
-    }
     let recorded = loaders.record(&args.task(), &stop, &mut |n, told| {
         let part = &mut parts[n];
         match told {
-            Told::Recording(head) => part.output.begin(*head),
+            // Not before: a node that refuses never began.
+            Told::Recording(head) => {
+                part.output.begin(*head)?;
+                screen.begin(&args.what(part.place.node.as_deref()), &part.place.file);
+                Ok(())
+            }
             Told::Recorded(recorded, tally) => {
                 screen.tell(n, &recorded, &tally);
                 part.output.take(*recorded, &tally)?;
@@ -89,18 +91,22 @@ fn finish(
             Some(Err(failure)) => (part.tally, Some(failure)),
             None => (part.tally, None),
         };
-        if part.output.has_begun() {
-            let shown = part.place.end(args, part.output, &tally);
-            match shown {
-                Ok(mut shown) => {
-                    shown["incomplete"] = lost.as_ref().map(|lost| lost.message.clone()).into();
-                    told.push(shown);
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
+        if !part.output.has_begun() {
+            failure = failure.or(lost);
+            continue;
         }
-        let file = part.place.file.display();
-        let lost = lost.map(|lost| lost.hint(format!("what had come of it is kept in {file}")));
+        match part.place.end(args, part.output, &tally) {
+            Ok(mut shown) => {
+                shown["incomplete"] = lost.as_ref().map(|lost| lost.message.clone()).into();
+                told.push(shown);
+            }
+            Err(error) => failure = failure.or(Some(error)),
+        }
+        let kept = format!(
+            "what had come of it is kept in {}",
+            part.place.file.display()
+        );
+        let lost = lost.map(|lost| lost.hint(kept));
         failure = failure.or(lost);
     }
     if args.json {
