@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a command says when it could not do its work, and the exit code it leaves.
 
+use plimsoll_lab::stacks::{ChangeError, UpError};
+use plimsoll_lab::vm::VmError;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -60,7 +62,9 @@ impl Failure {
     pub(crate) fn new(code: Code, message: impl fmt::Display) -> Self {
         let text = message.to_string();
         // Some errors already are whole sentences; one "failed to" is enough.
-        let message = text.strip_prefix("failed to ").unwrap_or(&text).to_owned();
+        let mut whole = ["failed to ", "could not "].iter();
+        let rest = whole.find_map(|begin| text.strip_prefix(begin));
+        let message = rest.unwrap_or(&text).to_owned();
         Failure {
             code,
             message,
@@ -92,6 +96,43 @@ pub(crate) fn doing<E: fmt::Display>(code: Code, what: impl Into<String>) -> imp
             Some(whole) => Failure::new(code, whole),
             None => Failure::new(code, format!("{what}: {text}")),
         }
+    }
+}
+
+/// An error of the lab, which may be a mistake of the user.
+pub(crate) trait OfLab: fmt::Display {
+    /// Whether it is for the user to ask for something else.
+    fn is_mistake(&self) -> bool;
+}
+
+impl OfLab for UpError {
+    fn is_mistake(&self) -> bool {
+        matches!(self, UpError::AlreadyUp { .. })
+    }
+}
+
+impl OfLab for ChangeError {
+    fn is_mistake(&self) -> bool {
+        matches!(self, ChangeError::NotUp { .. })
+    }
+}
+
+impl OfLab for VmError {
+    fn is_mistake(&self) -> bool {
+        use VmError::{AlreadyUp, NotUp, Wanted};
+        matches!(self, AlreadyUp | NotUp | Wanted(_))
+    }
+}
+
+/// The same as [`doing`], with the code that the error calls for.
+pub(crate) fn trying<E: OfLab>(what: impl Into<String>) -> impl Fn(E) -> Failure {
+    let what = what.into();
+    move |error| {
+        let code = match error.is_mistake() {
+            true => Code::Usage,
+            false => Code::Failed,
+        };
+        doing(code, what.clone())(error)
     }
 }
 

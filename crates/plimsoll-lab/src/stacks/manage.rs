@@ -42,7 +42,7 @@ impl Up {
 pub enum UpError {
     /// It is up.
     #[error(
-        "stack '{name}' is already up at {mount_dir}; take it down with: plimsoll stack down {name}"
+        "stack '{name}' is already up at {mount_dir}; take it down with: plimsoll stack down '{name}'"
     )]
     AlreadyUp {
         /// Its name.
@@ -59,7 +59,7 @@ pub enum UpError {
         pid: u32,
     },
     /// A process that is gone left it half made.
-    #[error("stack '{name}' was left unfinished; clean up with: plimsoll stack down {name}")]
+    #[error("stack '{name}' was left unfinished; clean up with: plimsoll stack down '{name}'")]
     Unfinished {
         /// Its name.
         name: String,

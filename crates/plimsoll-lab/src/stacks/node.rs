@@ -133,7 +133,8 @@ pub(super) fn check_size(order: &Order<'_>, disks: usize) -> Result<(), Unmet> {
     let mut unmet = Vec::new();
     if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
         unmet.push(format!(
-            "a node of {size} bytes is not possible: at least {MIN_SIZE_BYTES}, in whole MiB"
+            "--size {size} is not possible: each disk has at least {}M, in whole MiB",
+            MIN_SIZE_BYTES >> 20
         ));
     }
     unmet.extend(room(order, disks));

@@ -88,7 +88,7 @@ impl Lab {
             (Fault::OneWay | Fault::Delay | Fault::Loss | Fault::DiskFull, _) => {
                 self.sh(name, &script(fault, word), host)
             }
-            _ => Err(VmError::State(format!(
+            _ => Err(VmError::Wanted(format!(
                 "{fault} is nothing that is done to a machine from outside; plimsoll failover does it"
             ))),
         }

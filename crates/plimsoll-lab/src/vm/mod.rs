@@ -76,6 +76,9 @@ pub enum VmError {
     /// A step failed; what was begun has been undone.
     #[error(transparent)]
     Raise(#[from] Box<RaiseError>),
+    /// What was asked for cannot be.
+    #[error("{0}")]
+    Wanted(String),
     /// They are not as they must be.
     #[error("{0}")]
     State(String),
@@ -174,6 +177,7 @@ fn brief(error: &RaiseError) -> String {
 /// # Errors
 /// When something is missing, or they are up.
 pub fn check(wanted: &Wanted, state: &StateDir, host: &dyn Host) -> Result<(), VmError> {
+    wanted.check()?;
     match Record::read(&journal_file(state)) {
         Ok(record) if record.standing => return Err(VmError::AlreadyUp),
         Ok(record) if record.at_work() => {
@@ -202,7 +206,6 @@ pub fn check(wanted: &Wanted, state: &StateDir, host: &dyn Host) -> Result<(), V
                 .into(),
         ));
     }
-    wanted.check()?;
     check_memory(wanted)
 }
 
@@ -384,7 +387,7 @@ impl Lab {
             return Ok(());
         }
         let known: Vec<&str> = self.nodes().iter().map(|node| &*node.name).collect();
-        Err(VmError::State(format!(
+        Err(VmError::Wanted(format!(
             "there is no machine '{name}': there are {}",
             known.join(", ")
         )))

@@ -56,13 +56,16 @@ impl Wanted {
     /// # Errors
     /// When a number is out of its range.
     pub fn check(&self) -> Result<(), VmError> {
-        let refuse = |text: String| Err(VmError::State(text));
+        let refuse = |text: String| Err(VmError::Wanted(text));
         if self.nodes + self.clients == 0 {
-            return refuse("no machine is asked for; take at least one".into());
+            return refuse(
+                "no machine is asked for: take at least one of --nodes or --clients".into(),
+            );
         }
         if self.nodes > EACH_MAX || self.clients > EACH_MAX {
             return refuse(format!(
-                "more than {EACH_MAX} nodes or clients are too many"
+                "{} --nodes and {} --clients are too many: of each at most {EACH_MAX}",
+                self.nodes, self.clients
             ));
         }
         if self.memory_bytes < MEMORY_MIN {
@@ -73,7 +76,7 @@ impl Wanted {
             return refuse(format!("--disk must be {}M at least", DISK_MIN >> 20));
         }
         if self.disks > 8 {
-            return refuse("more than 8 --disks are too many".into());
+            return refuse(format!("{} --disks are too many: at most 8", self.disks));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::on_nodes::Loaders;
 use super::remote;
 use super::room::{Room, data_bytes};
 use crate::cli::spec::TargetSpec;
-use crate::failure::{Code, Failure, doing};
+use crate::failure::{Code, Failure, doing, trying};
 use plimsoll_core::event::{Arm, Warning};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::load::LoadPlace;
@@ -574,7 +574,7 @@ impl Arms {
             Some(status) => (status.made.unwrap_or_default(), status.nodes),
             None => {
                 let up = stacks::up(choice, &self.options, state, &mut self.nodes)
-                    .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
+                    .map_err(trying(format!("bring up the stack {name}")))?;
                 self.raised.push(name.clone());
                 (up.made, up.nodes)
             }

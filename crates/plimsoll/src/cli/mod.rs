@@ -226,10 +226,22 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// Refuses to write over a file unless that is wanted.
 fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     if !path.exists() || force {
-        return Ok(());
+        return check_directory_of(path);
     }
     let text = format!("write {}: it exists", path.display());
     Err(Failure::usage(text).hint("give --force to overwrite it"))
+}
+
+/// Refuses a file in a directory that is not there, before the work is done that is to go into it.
+fn check_directory_of(path: &Path) -> Result<(), Failure> {
+    match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() && !directory.is_dir() => {
+            let (path, directory) = (path.display(), directory.display());
+            let text = format!("write {path}: there is no directory {directory}");
+            Err(Failure::usage(text).hint(format!("make it first: mkdir -p {directory}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An orderly end with an exit code that says something.

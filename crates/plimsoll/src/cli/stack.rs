@@ -5,7 +5,7 @@ mod check;
 mod list;
 mod load;
 
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{Code, Failure, Outcome, doing, trying};
 use load::{Load, Seen};
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
@@ -228,7 +228,7 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
     for choice in &choices {
         let name = choice.parts.to_string();
         let up = stacks::up(choice, &options, state, &mut hosts)
-            .map_err(doing(Code::Failed, format!("bring up the stack {name}")))?;
+            .map_err(trying(format!("bring up the stack {name}")))?;
         if stop.load(Ordering::Relaxed) {
             return undo(&choices[..=came_up.len()], state, &mut hosts);
         }
@@ -278,7 +278,7 @@ fn show_plans(
     for choice in choices {
         let name = choice.parts.to_string();
         let plan = stacks::manage::plan(choice, options, hosts)
-            .map_err(doing(Code::Failed, format!("plan the stack {name}")))?
+            .map_err(trying(format!("plan the stack {name}")))?
             .plan;
         if !args.json {
             super::print(&steps_of(&name, &plan));
@@ -335,7 +335,7 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
     let name = choice.parts.to_string();
     let (verb, more) = (how.verb, how.more);
     let mut hosts = super::nodes();
-    let failed = || doing(Code::Failed, format!("{verb} the stack {name}"));
+    let failed = || trying(format!("{verb} the stack {name}"));
     if args.dry_run {
         let plan =
             stacks::change::planned(&name, verb, more, state, &mut hosts).map_err(failed())?;

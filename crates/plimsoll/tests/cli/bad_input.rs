@@ -287,8 +287,8 @@ fn a_stack_that_is_up_already() {
     refuses(
         &lab,
         &again,
-        1,
-        &["local", "already up", "plimsoll stack down local"],
+        2,
+        &["local", "already up", "plimsoll stack down 'local'"],
     );
     let down = lab.run(&["stack", "down", "local"]);
     assert_eq!(down.status.code(), Some(0), "{}", text(&down.stderr));
@@ -353,6 +353,65 @@ fn stacks_that_do_not_exist() {
         &["nosuch", "local", "iscsi", "raid1"],
     );
     refuses(&lab, &["stack", "down", "local"], 2, &["local", "not up"]);
+    let up = "bring it up with: plimsoll stack up 'raid1'";
+    refuses(&lab, &["stack", "grow", "raid1"], 2, &[up]);
+    let up = "start some with: plimsoll vm up";
+    refuses(&lab, &["vm", "off", "n1"], 2, &[up]);
+    refuses(&lab, &["vm", "down"], 2, &[up]);
+    let many = ["vm", "up", "--nodes", "99"];
+    refuses(&lab, &many, 2, &["99 --nodes", "at most 20"]);
+}
+
+#[test]
+fn files_in_a_directory_that_is_not_there_are_refused_before_anything_is_done() {
+    let lab = Lab::new();
+    let make = &["there is no directory", "mkdir -p"][..];
+    for args in [
+        &["failover", "raid1", "-o", "none/f.html"][..],
+        &["failover", "raid1", "--ledgers", "none/l"],
+        &["record", "--for", "1s", "-o", "none/r"],
+        &["vm", "up", "-o", "none/lab.toml"],
+        &["ledger", "write", ".", "--ledger", "none/a.ledger"],
+    ] {
+        refuses(&lab, args, 2, make);
+    }
+    let kept = lab.directory("kept");
+    let again = ["failover", "raid1", "--ledgers", &kept];
+    refuses(&lab, &again, 2, &["it exists", "name a new one"]);
+}
+
+#[test]
+fn ledgers_of_nothing() {
+    let lab = Lab::new();
+    let none = &["none.ledger", "plimsoll ledger write"][..];
+    for args in [
+        &["ledger", "outage", "none.ledger"][..],
+        &["ledger", "check", ".", "--ledger", "none.ledger"],
+        &["ledger", "seek", "/dev/zero", "--ledger", "none.ledger"],
+    ] {
+        refuses(&lab, args, 2, none);
+    }
+    let stack = ["ledger", "write", "iscsi", "--ledger", "a.ledger"];
+    refuses(
+        &lab,
+        &stack,
+        2,
+        &["'iscsi'", "plimsoll stack up", "./iscsi"],
+    );
+    let write = "ledger write . --ledger a.ledger --for 100ms --size 64k --rate 20";
+    let written = lab.run(&write.split(' ').collect::<Vec<_>>());
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+    std::fs::write(lab.path("short"), "x").unwrap();
+    let seek = ["ledger", "seek", "short", "--ledger", "a.ledger"];
+    refuses(&lab, &seek, 2, &["short", "not one sector"]);
+    lab.directory("other");
+    let check = ["ledger", "check", "other", "--ledger", "a.ledger"];
+    refuses(
+        &lab,
+        &check,
+        1,
+        &["other", "name the target where it is now"],
+    );
 }
 
 /// Makes a directory unwritable, also for root, or writable again.

@@ -281,6 +281,12 @@ impl Ledgers {
     fn new(asked: Option<PathBuf>, id: &str) -> Result<Self, Failure> {
         let is_kept = asked.is_some();
         let path = asked.unwrap_or_else(|| std::env::temp_dir().join(format!("plimsoll-{id}")));
+        if is_kept {
+            super::check_directory_of(&path)?;
+            super::refuse_existing(&path, false).map_err(|failure| {
+                failure.hint("ledgers are kept in a directory of their own: name a new one")
+            })?;
+        }
         std::fs::create_dir(&path).map_err(|error| {
             Failure::new(Code::Failed, format!("make {}: {error}", path.display()))
         })?;

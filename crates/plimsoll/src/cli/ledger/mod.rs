@@ -16,7 +16,7 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_engine::Error;
 use plimsoll_engine::ledger::{CheckOptions, WriteOptions};
 use plimsoll_engine::sys::clock;
-use std::io::IsTerminal as _;
+use std::io::{ErrorKind, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,6 +32,11 @@ const LINE_EVERY_LIVE: Nanos = Nanos(500_000_000);
 /// is not as promised. `outage` tells from the same ledger how long nothing was answered. `seek` looks
 /// for the stamps where only ciphertext may lie.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  plimsoll ledger write /mnt/a --ledger a.ledger --for 5m
+  plimsoll ledger check /mnt/a --ledger a.ledger
+  plimsoll ledger outage a.ledger --fault-at 60s
+  plimsoll ledger seek /dev/sdx --ledger a.ledger")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -230,9 +235,21 @@ fn seed() -> Seed {
 }
 
 fn check_new(ledger: &Path) -> Result<(), Failure> {
+    super::check_directory_of(ledger)?;
     super::refuse_existing(ledger, false).map_err(|failure| {
         failure.hint("each ledger is a new file: remove it, or give another name")
     })
+}
+
+/// Refuses a ledger that is not there.
+fn check_there(ledger: &Path) -> Result<(), Failure> {
+    match ledger.metadata() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(
+            Failure::usage(format!("open the ledger {}: {error}", ledger.display()))
+                .hint("`plimsoll ledger write` and `plimsoll ledger stamp` write one"),
+        ),
+    }
 }
 
 /// Tells what was written, and gives the exit code.
@@ -257,6 +274,9 @@ fn written(account: &LedgerAccount, ledger: &Path, json: bool) -> Outcome {
 
 fn stamp(args: &StampArgs) -> Outcome {
     check_new(&args.ledger)?;
+    if !args.directory.is_dir() {
+        return Err(file_error(&args.directory, &"it is no directory"));
+    }
     let stop = super::stop_flag()?;
     let mut live = Live::new();
     let times = (args.every, args.length);
@@ -318,6 +338,7 @@ fn check(args: &CheckArgs) -> Outcome {
     let targets = |given: &[String]| -> Result<Vec<Target>, Failure> {
         given.iter().map(|text| Target::to_read(text)).collect()
     };
+    check_there(&args.ledger)?;
     let (first, second) = (targets(&args.targets)?, targets(&args.second)?);
     let stop = super::stop_flag()?;
     let options = CheckOptions {
@@ -330,13 +351,25 @@ fn check(args: &CheckArgs) -> Outcome {
         options,
         &stop,
     )
-    .map_err(failure)?;
+    .map_err(unreadable)?;
     if args.json {
         super::print_json(&serde_json::json!({ "ledger": args.ledger, "account": account }));
     } else {
         super::print(&account.to_string());
     }
     verdict(&account.data, args.json)
+}
+
+/// A file of the ledger that is not on its target may be a slip, or the worst that can be found.
+fn unreadable(error: Error) -> Failure {
+    let is_absent =
+        matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+    match (failure(error), is_absent) {
+        (failure, true) => failure.hint(
+            "name the target where it is now, and mount it; if it is, what was written is lost",
+        ),
+        (failure, false) => failure,
+    }
 }
 
 /// Names the first bad blocks, and gives the exit code.
@@ -358,11 +391,20 @@ fn verdict(data: &DataCheckResult, json: bool) -> Outcome {
 }
 
 fn seek(args: &SeekArgs) -> Outcome {
+    check_there(&args.ledger)?;
+    for raw in &args.raw {
+        raw.metadata().map_err(|error| file_error(raw, &error))?;
+    }
     let stop = super::stop_flag()?;
     let mut whole = DataCheckResult::default();
     for raw in &args.raw {
         let found = plimsoll_engine::ledger::seek(raw, &args.ledger, &stop);
-        whole.merge(found.map_err(failed(Code::Failed))?);
+        let found = found.map_err(failed(Code::Failed))?;
+        if found.checked == 0 && !found.interrupted {
+            // Nothing found in nothing would pass for encrypted.
+            return Err(file_error(raw, &"it has not one sector of 512 bytes"));
+        }
+        whole.merge(found);
     }
     if args.json {
         super::print_json(&serde_json::json!({ "ledger": args.ledger, "account": whole }));

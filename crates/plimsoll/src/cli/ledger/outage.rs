@@ -34,6 +34,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
+    super::check_there(&args.ledger)?;
     let (campaign, probes) = plimsoll_engine::ledger::probes(&args.ledger).map_err(failure)?;
     let first_at = campaign.began_at + probes.first_at;
     let fault_at = args.fault_at.as_deref();

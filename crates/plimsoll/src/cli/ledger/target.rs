@@ -6,6 +6,7 @@ use crate::campaign::{Consent, check_device};
 use crate::failure::Code;
 use crate::failure::{Failure, doing};
 use plimsoll_engine::{Address, Place};
+use plimsoll_lab::stacks::Choice;
 use plimsoll_lab::{device, facts};
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,13 @@ impl Target {
             return Ok(Target { given, what });
         }
         let path = PathBuf::from(text);
+        if !path.exists() && Choice::parse(text).is_ok() {
+            let why = format!(
+                "it is a stack, and ledgers know files only: name the directory that `plimsoll stack up \
+                 '{text}'` tells; a file of that name is ./{text}"
+            );
+            return Err(file_error(&path, &why));
+        }
         if facts::is_block_device(&path) {
             let what = of_device(path, consent)?;
             return Ok(Target { given, what });

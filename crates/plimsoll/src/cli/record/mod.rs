@@ -135,6 +135,7 @@ struct Place {
 impl Place {
     /// Refuses to write over what is there.
     fn check(&self, args: &Args) -> Result<(), Failure> {
+        super::check_directory_of(&self.file)?;
         if !args.requests {
             return recorder::check_free(&self.file);
         }

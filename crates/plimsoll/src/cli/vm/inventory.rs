@@ -14,7 +14,7 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     let found = std::fs::read_to_string(path);
     let is_ours = found.is_ok_and(|text| text.starts_with(FIRST_LINE));
     if is_ours || !path.exists() {
-        return Ok(());
+        return super::super::check_directory_of(path);
     }
     let text = format!(
         "write {}: it exists and is not of this command",

@@ -9,7 +9,7 @@ mod shell;
 mod up;
 
 use super::raze::verdict;
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{Code, Failure, Outcome, doing, trying};
 use plimsoll_core::fault::{Fault, Word};
 use plimsoll_core::units;
 use plimsoll_lab::journal::StateDir;
@@ -234,7 +234,7 @@ fn fault(args: &FaultArgs, state: &StateDir) -> Outcome {
 /// Does something with machines that are up.
 fn on_lab(state: &StateDir, what: &str, work: impl FnOnce(&Lab) -> Result<(), VmError>) -> Outcome {
     let done = Lab::find(state).and_then(|lab| work(&lab));
-    done.map_err(doing(Code::Failed, what))?;
+    done.map_err(trying(what))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -290,8 +290,7 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
     }
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = super::stop_flag()?;
-    let razed = vm::down(state, &mut super::nodes())
-        .map_err(doing(Code::Failed, "take the machines down"))?;
+    let razed = vm::down(state, &mut super::nodes()).map_err(trying("take the machines down"))?;
     if razed.is_clean() {
         super::print("The machines are down.");
     }

@@ -2,7 +2,7 @@
 //! `plimsoll vm up`: image, acceleration, machines, inventory.
 
 use super::inventory;
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{Code, Failure, Outcome, doing, trying};
 use plimsoll_core::plan::Step;
 use plimsoll_core::units;
 use plimsoll_lab::host::{Clock, Hosts, SystemClock};
@@ -60,7 +60,7 @@ impl Up {
 
 pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     inventory::refuse_foreign(&args.output)?;
-    let failed = || doing(Code::Failed, "bring the machines up");
+    let failed = || trying("bring the machines up");
     let mut hosts = super::super::nodes();
     let wanted = args.wanted();
     vm::check(&wanted, state, hosts.here()).map_err(failed())?;
