@@ -11,7 +11,8 @@ use plimsoll_core::units::{self, Nanos};
 use plimsoll_stats::events::{bound_of_none, covered_by_longest, median};
 
 use crate::model::{
-    Cell, Chart, DotPanel, Dots, Ink, Item, Quantity, Report, Section, Sentence, Table, Tone,
+    Cell, Chart, DotPanel, Dots, Ink, Item, Middle, Quantity, Report, Section, Sentence, Table,
+    Tone,
 };
 use crate::words::{count, dash, percent_whole};
 
@@ -39,11 +40,11 @@ pub fn failover(done: &Failover) -> Report {
     headline.push(data(done));
     let mut all = Section::new("Every fault", "each as the sessions felt it");
     all.is_answer = true;
-    all.items = vec![Item::Table(table(done))];
-    all.items.extend(beside(done).map(Item::Table));
+    all.items = vec![Item::Chart(dots(done, &kinds))];
     all.items
         .extend(parts::parts(done, &kinds).map(Item::Table));
-    all.items.push(Item::Chart(dots(done, &kinds)));
+    all.items.push(Item::Table(table(done)));
+    all.items.extend(beside(done).map(Item::Table));
     Report {
         title: format!("Faults of {}", done.name),
         subtitle: format!(
@@ -344,6 +345,7 @@ fn dots(done: &Failover, kinds: &[Fault]) -> Chart {
         title: "One dot for each fault".into(),
         each: "fault",
         row: "fault",
+        middle: Middle::Median,
         arms: kinds.iter().enumerate().map(ink).collect(),
         panels: [
             ("writes stood still", Kind::Write),

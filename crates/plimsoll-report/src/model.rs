@@ -316,6 +316,35 @@ pub struct Curves {
     pub lines: Vec<(Ink, Vec<(f64, f64)>)>,
 }
 
+/// What several values are summed up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Middle {
+    /// Their arithmetic mean.
+    Mean,
+    /// Their median: of outages, of which one may be of another kind than the rest.
+    Median,
+}
+
+impl Middle {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Middle::Mean => "mean",
+            Middle::Median => "median",
+        }
+    }
+
+    /// It, of the finite ones of these values; `None` when there are none.
+    #[must_use]
+    pub fn of(self, values: impl IntoIterator<Item = f64>) -> Option<f64> {
+        match self {
+            Middle::Mean => plimsoll_stats::Summary::of(values).map(|summary| summary.mean),
+            Middle::Median => plimsoll_stats::events::median(values),
+        }
+    }
+}
+
 /// One dot for each thing that was measured, arms as rows, quantities as panels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dots {
@@ -325,6 +354,8 @@ pub struct Dots {
     pub each: &'static str,
     /// What a row stands for.
     pub row: &'static str,
+    /// What a row is summed up by.
+    pub middle: Middle,
     /// Rows.
     pub arms: Vec<Ink>,
     /// Panels.

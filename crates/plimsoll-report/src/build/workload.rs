@@ -12,7 +12,9 @@ use plimsoll_core::workload::blocks::{Group, Pace};
 
 use super::view::{Pool, View, bytes_per_s, grouped, ops_per_s};
 use super::{corners, phases, series};
-use crate::model::{Cell, Chart, Curves, DotPanel, Dots, Item, Quantity, Section, Table, Tone};
+use crate::model::{
+    Cell, Chart, Curves, DotPanel, Dots, Item, Middle, Quantity, Section, Table, Tone,
+};
 use crate::words;
 
 /// Quantiles of the table, with their names.
@@ -162,6 +164,7 @@ fn dots(pools: &[Pool<'_>]) -> Dots {
         },
         each: "block",
         row: "System",
+        middle: Middle::Mean,
         arms: pools.iter().map(|p| p.ink.clone()).collect(),
         panels: vec![
             panel("mean response time", Quantity::Duration, |t| {

@@ -110,7 +110,7 @@ fn lost_writes_and_stalls_without_end_are_bad_news() {
     let text = crate::terminal(&report, 160, false, false);
     assert!(text.contains("4 bad (4 lost)"), "{text}");
     assert!(text.contains("> "), "{text}");
-    let (faults, blocks) = ("Mean over faults", "over blocks");
+    let (faults, blocks) = ("Median over faults", "over blocks");
     assert!(text.contains(faults) && !text.contains(blocks), "{text}");
     let page = crate::html(&report);
     assert!(page.contains("4 bad (4 lost)"));

@@ -2,8 +2,6 @@
 //! One dot per block: what the verdict rests on, with the axes from 0 so that nothing looks larger
 //! than it is.
 
-use plimsoll_stats::Summary;
-
 use super::scale::{Scale, linear_ticks};
 use super::{Anchor, Canvas, WIDTH, fit, ink_class};
 use crate::model::{DotPanel, Dots};
@@ -11,7 +9,7 @@ use crate::model::{DotPanel, Dots};
 const LEFT: f64 = 150.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 24.0;
-/// Right part of a panel, for the mean as a number.
+/// Right part of a panel, for the middle as a number.
 const NUMBER: f64 = 84.0;
 
 pub(super) fn draw(dots: &Dots) -> String {
@@ -58,15 +56,15 @@ fn draw_panel(canvas: &mut Canvas, (dots, panel): (&Dots, &DotPanel), left: f64,
         (left + width - 6.0, TOP - 10.0),
         Anchor::End,
         "muted",
-        "mean",
+        dots.middle.name(),
     );
     for (i, (values, ink)) in panel.values.iter().zip(arms).enumerate() {
         let y = TOP + ROW * (i as f64 + 0.5);
         let class = ink_class(ink);
-        let Some(summary) = Summary::of(values.iter().map(|(_, v)| *v)) else {
+        let Some(middle) = dots.middle.of(values.iter().map(|(_, v)| *v)) else {
             continue;
         };
-        let x = scale.at(summary.mean);
+        let x = scale.at(middle);
         canvas.line((x, y - 8.0), (x, y + 8.0), &format!("mean {class}"));
         let shape = if ink.control { "hollow" } else { "dot" };
         for (number, value) in values {
@@ -84,7 +82,12 @@ fn draw_panel(canvas: &mut Canvas, (dots, panel): (&Dots, &DotPanel), left: f64,
                 &title,
             );
         }
-        let mean = panel.quantity.show_short(summary.mean);
-        canvas.text((left + width - 6.0, y + 4.0), Anchor::End, "number", &mean);
+        let middle = panel.quantity.show_short(middle);
+        canvas.text(
+            (left + width - 6.0, y + 4.0),
+            Anchor::End,
+            "number",
+            &middle,
+        );
     }
 }

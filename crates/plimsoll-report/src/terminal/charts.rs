@@ -5,7 +5,9 @@ use plimsoll_core::num::{round_u64, to_usize};
 use plimsoll_core::units::sparkline;
 
 use super::{Page, printable};
-use crate::model::{Cell, Dots, Forest, ForestRow, Series, Table, TimeLine, Timeline, Tone};
+use crate::model::{
+    Cell, Dots, Forest, ForestRow, Middle, Series, Table, TimeLine, Timeline, Tone,
+};
 use crate::words;
 
 /// Room for the names of arms.
@@ -70,7 +72,14 @@ impl Page {
         let mut columns = vec![dots.row.to_owned()];
         columns.extend(dots.panels.iter().map(|p| format!("#{}", p.title)));
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let title = format!("Mean over {each}s (range over {each}s)", each = dots.each);
+        let middle = match dots.middle {
+            Middle::Mean => "Mean",
+            Middle::Median => "Median",
+        };
+        let title = format!(
+            "{middle} over {each}s (range over {each}s)",
+            each = dots.each
+        );
         let mut table = Table::new(&title, &columns);
         for (i, ink) in dots.arms.iter().enumerate() {
             let mut row = vec![Cell::new(ink.label())];
@@ -83,8 +92,8 @@ impl Page {
                     .map(|v| v.1)
                     .collect();
                 let mut cell = words::spread(&values, panel.quantity);
-                cell.text = plimsoll_stats::Summary::of(values)
-                    .map_or("–".into(), |s| panel.quantity.show(s.mean));
+                let middle = dots.middle.of(values);
+                cell.text = middle.map_or("–".into(), |middle| panel.quantity.show(middle));
                 row.push(cell);
             }
             table.rows.push(row);
