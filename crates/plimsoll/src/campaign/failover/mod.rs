@@ -538,9 +538,24 @@ impl Ground {
         faults::carry_out(actions, &self.id, &mut self.nodes).map_err(doing(Code::Failed, what))
     }
 
-    /// Heals; what is then waited for may take as long as a disk is copied, so it is waited for in
-    /// pieces, and no longer than until somebody says stop.
+    /// Heals. Servers that cut each other's power may do so to one that is just being brought back,
+    /// when a fault was cut short: then it is begun anew, once.
     fn heal(
+        &mut self,
+        actions: &[(String, Action)],
+        planned: &Planned,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let healed = self.heal_once(actions, planned, stop);
+        match healed {
+            Err(_) if self.made.fences => self.heal_once(actions, planned, stop),
+            _ => healed,
+        }
+    }
+
+    /// What is waited for may take as long as a disk is copied, so it is waited for in pieces, and no
+    /// longer than until somebody says stop.
+    fn heal_once(
         &mut self,
         actions: &[(String, Action)],
         planned: &Planned,
