@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::HostError;
-use super::{MARK_FILE, mounts};
+use super::{MARK_FILE, files, mounts};
 
 /// How the names of our directories begin, where they do not lie in another one of ours.
 const NAME_START: &str = "plimsoll-";
@@ -121,7 +121,7 @@ pub(crate) fn remove(path: &Path, id: &str) -> Result<(), HostError> {
 fn remove_one(path: &Path, early: &Path, id: &str) -> Result<(), HostError> {
     remove_tree(early)?;
     match path.symlink_metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if files::is_absent(&error) => return Ok(()),
         Err(error) => return Err(HostError::io("look at", path)(error)),
         Ok(data) if !data.is_dir() => return Err(refuse(path, "it is not a directory")),
         Ok(_) => {}
@@ -138,6 +138,9 @@ fn remove_one(path: &Path, early: &Path, id: &str) -> Result<(), HostError> {
 }
 
 fn remove_tree(dir: &Path) -> Result<(), HostError> {
+    if dir.symlink_metadata().is_err_and(|e| files::is_absent(&e)) {
+        return Ok(());
+    }
     check_no_mounts(dir)?;
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -198,6 +201,17 @@ mod tests {
         remove(&dir, "a").unwrap();
         fs::create_dir_all(&dir).unwrap();
         assert!(matches!(remove(&dir, "a"), Err(HostError::Refused { .. })));
+    }
+
+    #[test]
+    fn what_could_never_be_made_in_a_file_is_not_there() {
+        let base = tempfile::tempdir().unwrap();
+        let file = base.path().join("file");
+        fs::write(&file, "x").unwrap();
+        let dir = file.join("plimsoll-a");
+        assert!(make(&dir, "a").is_err());
+        remove(&dir, "a").unwrap();
+        assert!(file.is_file());
     }
 
     #[test]

@@ -154,8 +154,9 @@ fn unlink(path: &Path) -> Result<(), HostError> {
     }
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::NotFound
+/// Whether there is nothing of this name, also since what is above it is no directory.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 fn exists(path: &Path) -> HostError {

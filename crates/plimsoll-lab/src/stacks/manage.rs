@@ -338,6 +338,12 @@ fn resolved(base: &Path) -> Result<PathBuf, HostError> {
     let real = existing
         .canonicalize()
         .map_err(HostError::io("look at", existing))?;
+    if !real.is_dir() {
+        return Err(HostError::State(format!(
+            "{} is no directory; name one with --dir",
+            existing.display()
+        )));
+    }
     let rest = absolute.strip_prefix(existing).unwrap_or(Path::new(""));
     if rest.components().any(|part| part == Component::ParentDir) {
         return Err(HostError::State(format!(

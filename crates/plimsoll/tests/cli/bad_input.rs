@@ -353,6 +353,9 @@ fn stacks_that_do_not_exist() {
         &["nosuch", "local", "iscsi", "raid1"],
     );
     refuses(&lab, &["stack", "down", "local"], 2, &["local", "not up"]);
+    std::fs::write(lab.path("file"), "x").unwrap();
+    let in_file = ["stack", "up", "local", "--dir", "file"];
+    refuses(&lab, &in_file, 1, &["file is no directory", "--dir"]);
     let up = "bring it up with: plimsoll stack up 'raid1'";
     refuses(&lab, &["stack", "grow", "raid1"], 2, &[up]);
     let up = "start some with: plimsoll vm up";
