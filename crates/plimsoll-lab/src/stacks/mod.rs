@@ -204,6 +204,15 @@ pub struct Rung {
     pub stack: String,
 }
 
+impl Rung {
+    fn new(adds: &str, stack: impl Into<String>) -> Self {
+        Rung {
+            adds: adds.into(),
+            stack: stack.into(),
+        }
+    }
+}
+
 /// What is done with a stack that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb<'a> {
@@ -330,15 +339,8 @@ pub trait Stack: fmt::Debug + Sync {
 
     /// The ladder to this stack without layers, from below; the last rung is the stack itself.
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        let disk = Rung {
-            adds: "disk".into(),
-            stack: "local".into(),
-        };
-        let whole = Rung {
-            adds: self.name().into(),
-            stack: choice.parts.base.to_string(),
-        };
-        vec![disk, whole]
+        let whole = Rung::new(self.name(), choice.parts.base.to_string());
+        vec![Rung::new("disk", "local"), whole]
     }
 }
 

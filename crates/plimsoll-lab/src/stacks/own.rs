@@ -101,10 +101,7 @@ impl Stack for Own {
     }
 
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        vec![Rung {
-            adds: NAME.into(),
-            stack: choice.parts.base.to_string(),
-        }]
+        vec![Rung::new(NAME, choice.parts.base.to_string())]
     }
 }
 

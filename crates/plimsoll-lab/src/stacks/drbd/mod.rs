@@ -126,14 +126,10 @@ impl Stack for Drbd {
     }
 
     fn rungs(&self, _: &Choice) -> Vec<Rung> {
-        let rung = |adds: &str, stack: &str| Rung {
-            adds: adds.into(),
-            stack: stack.into(),
-        };
         vec![
-            rung("disk", "local"),
-            rung("export", "nfs(server=knfsd)"),
-            rung("redundancy", "drbd"),
+            Rung::new("disk", "local"),
+            Rung::new("export", "nfs(server=knfsd)"),
+            Rung::new("redundancy", "drbd"),
         ]
     }
 }

@@ -230,10 +230,6 @@ impl Stack for Gluster {
     }
 
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        let rung = |adds: &str, stack: String| Rung {
-            adds: adds.into(),
-            stack,
-        };
         // Everything that was set apart from the shape stays as it is.
         let with = |volume: &str, nodes: &str| {
             let mut part = choice.parts.base.clone();
@@ -244,16 +240,16 @@ impl Stack for Gluster {
             part.to_string()
         };
         let mut rungs = vec![
-            rung("disk", "local".into()),
-            rung("export", with("distribute", "1")),
+            Rung::new("disk", "local"),
+            Rung::new("export", with("distribute", "1")),
         ];
         let count = choice.settings.text("nodes");
         let is_distributed = choice.settings.text("volume") == "distribute";
         if !is_distributed {
-            rungs.push(rung("transport", with("distribute", count)));
-            rungs.push(rung("redundancy", choice.parts.base.to_string()));
+            rungs.push(Rung::new("transport", with("distribute", count)));
+            rungs.push(Rung::new("redundancy", choice.parts.base.to_string()));
         } else if count != "1" {
-            rungs.push(rung("transport", choice.parts.base.to_string()));
+            rungs.push(Rung::new("transport", choice.parts.base.to_string()));
         }
         rungs
     }

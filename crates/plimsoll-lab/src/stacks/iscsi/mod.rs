@@ -165,13 +165,9 @@ impl Stack for Iscsi {
     }
 
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        let rung = |adds: &str, stack: String| Rung {
-            adds: adds.into(),
-            stack,
-        };
         vec![
-            rung("disk", "local".into()),
-            rung("transport", choice.parts.base.to_string()),
+            Rung::new("disk", "local"),
+            Rung::new("transport", choice.parts.base.to_string()),
         ]
     }
 }

@@ -44,10 +44,7 @@ impl Stack for Local {
     }
 
     fn rungs(&self, _: &Choice) -> Vec<Rung> {
-        vec![Rung {
-            adds: "disk".into(),
-            stack: "local".into(),
-        }]
+        vec![Rung::new("disk", "local")]
     }
 }
 

@@ -119,13 +119,9 @@ impl Stack for NbdDisk {
     }
 
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        let rung = |adds: &str, stack: String| Rung {
-            adds: adds.into(),
-            stack,
-        };
         vec![
-            rung("disk", "local".into()),
-            rung("transport", choice.parts.base.to_string()),
+            Rung::new("disk", "local"),
+            Rung::new("transport", choice.parts.base.to_string()),
         ]
     }
 }

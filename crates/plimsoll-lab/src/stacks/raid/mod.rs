@@ -223,19 +223,15 @@ impl Stack for Raid {
     }
 
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {
-        let rung = |adds: &str, stack: String| Rung {
-            adds: adds.into(),
-            stack,
-        };
         let fs = match choice.settings.text("by") {
             "md" => choice.settings.text("fs"),
             _ => "btrfs",
         };
         let below = format!("{}(fs={fs})", choice.settings.text("transport"));
         vec![
-            rung("disk", "local".into()),
-            rung("transport", below),
-            rung("redundancy", choice.parts.base.to_string()),
+            Rung::new("disk", "local"),
+            Rung::new("transport", below),
+            Rung::new("redundancy", choice.parts.base.to_string()),
         ]
     }
 }
