@@ -190,7 +190,7 @@ fn mistakes_are_told_before_anything_is_written() {
         ),
         (
             vec!["ledger", "write", "null", "--ledger", "/no/b"],
-            "'/no/b'",
+            "no directory /no",
         ),
         (
             vec!["ledger", "check", &target, "--ledger", "there"],
