@@ -10,6 +10,7 @@
 //! (`plimsoll-stats`).
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod binned;
 mod bursts;
 mod cells;

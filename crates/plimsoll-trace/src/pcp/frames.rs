@@ -5,11 +5,13 @@
 //! there: by doubling as bytes arrive, so that a length that lies costs nothing.
 
 use std::fmt;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
+use std::mem;
 use std::ops::RangeInclusive;
 
 use super::bytes::{index, u32_at};
 use super::label::{LABEL_BYTES_MAX, Label};
+use crate::ahead::{Ahead, ROOM_BYTES};
 use crate::error::{Damage, TraceError};
 
 /// Bytes asked of the stream at once: few of a short file, of a long one as many as fit into a
@@ -18,13 +20,16 @@ const READ_BYTES: RangeInclusive<usize> = 8 << 10..=256 << 10;
 /// Of a longer record no more is asked for than itself, since what comes behind it would have to
 /// be moved to the front of the buffer.
 const LONG_BYTES: usize = 32 << 10;
+/// Of a file that is longer than this the rest is read by another thread: to start one takes as
+/// long as to copy some hundred KiB.
+const ALONE_BYTES: usize = 1 << 20;
 /// Longest record taken seriously: a million values need 20 MiB.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// A file of an archive, being read from its front.
 pub(super) struct Frames {
     name: String,
-    input: Box<dyn Read + Send>,
+    input: Input,
     buffer: Vec<u8>,
     /// The part of the buffer that was read from the file and not given out yet.
     start: usize,
@@ -33,6 +38,15 @@ pub(super) struct Frames {
     offset: u64,
     /// Why nothing more comes: the end of the file, or that the system or a decoder refused.
     ended: Option<Result<(), String>>,
+}
+
+/// Who reads the file.
+enum Input {
+    /// Who asks, as long as it may be a short one.
+    Short(Box<dyn Read + Send>),
+    /// Who asks, to its end.
+    Alone(Box<dyn Read + Send>),
+    Ahead(Ahead),
 }
 
 impl fmt::Debug for Frames {
@@ -72,7 +86,7 @@ impl Frames {
     pub(super) fn new(name: &str, input: Box<dyn Read + Send>) -> Self {
         Frames {
             name: name.into(),
-            input,
+            input: Input::Short(input),
             buffer: Vec::new(),
             start: 0,
             end: 0,
@@ -181,11 +195,62 @@ impl Frames {
         if self.end - self.start >= wanted {
             return true;
         }
+        let read_before = usize::try_from(self.offset).unwrap_or(usize::MAX);
+        if read_before >= ALONE_BYTES && matches!(self.input, Input::Short(_)) {
+            self.hand_over();
+        }
+        match &mut self.input {
+            Input::Short(_) | Input::Alone(_) => self.read(wanted, read_before),
+            Input::Ahead(_) => self.take_pieces(wanted),
+        }
+        self.end - self.start >= wanted
+    }
+
+    /// Lets another thread read the rest.
+    fn hand_over(&mut self) {
+        let nothing = Input::Alone(Box::new(io::empty()));
+        self.input = match mem::replace(&mut self.input, nothing) {
+            Input::Short(source) => match Ahead::of(source) {
+                Ok(ahead) => Input::Ahead(ahead),
+                Err(source) => Input::Alone(source),
+            },
+            other => other,
+        };
+    }
+
+    /// Takes what was read ahead until `wanted` bytes are there. Only what is left of the piece
+    /// before is moved.
+    fn take_pieces(&mut self, wanted: usize) {
+        let Input::Ahead(ahead) = &mut self.input else {
+            return;
+        };
+        while self.end - self.start < wanted && self.ended.is_none() {
+            let mut piece = ahead.next();
+            let left = &self.buffer[self.start..self.end];
+            if let Some(start) = ROOM_BYTES.checked_sub(left.len()) {
+                piece.bytes[start..ROOM_BYTES].copy_from_slice(left);
+                (self.start, self.end) = (start, piece.end);
+                mem::swap(&mut self.buffer, &mut piece.bytes);
+            } else {
+                self.buffer.truncate(self.end);
+                self.buffer.drain(..self.start);
+                let more = &piece.bytes[ROOM_BYTES..piece.end];
+                self.buffer.extend_from_slice(more);
+                (self.start, self.end) = (0, self.buffer.len());
+            }
+            ahead.give_back(piece.bytes);
+            self.ended = piece.last.map(|last| last.map_err(unreadable));
+        }
+    }
+
+    /// Reads until `wanted` bytes are there, and as much ahead as was read before.
+    fn read(&mut self, wanted: usize, read_before: usize) {
+        let (Input::Short(input) | Input::Alone(input)) = &mut self.input else {
+            return;
+        };
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        // As much as was read before.
-        let read_before = usize::try_from(self.offset).unwrap_or(usize::MAX);
         let (least, most) = READ_BYTES.into_inner();
         let ahead = read_before.saturating_add(self.end).clamp(least, most);
         while self.end < wanted && self.ended.is_none() {
@@ -199,15 +264,104 @@ impl Frames {
             if self.buffer.len() < until {
                 self.buffer.resize(until, 0);
             }
-            match self.input.read(&mut self.buffer[self.end..until]) {
+            match input.read(&mut self.buffer[self.end..until]) {
                 Ok(0) => self.ended = Some(Ok(())),
                 Ok(n) => self.end += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.ended = Some(Err(format!("it cannot be read on from here: {error}")));
-                }
+                Err(error) => self.ended = Some(Err(unreadable(error))),
             }
         }
-        self.end >= wanted
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it stands where errors are mapped"
+)]
+fn unreadable(error: io::Error) -> String {
+    format!("it cannot be read on from here: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records of these lengths, each full of its number.
+    fn records(lengths: impl Iterator<Item = usize>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, length) in (0u8..=255).cycle().zip(lengths) {
+            let word = u32::try_from(length).unwrap().to_be_bytes();
+            bytes.extend(word);
+            bytes.resize(bytes.len() + length - 8, number);
+            bytes.extend(word);
+        }
+        bytes
+    }
+
+    /// Place, length and content of each record, and of what is not one the reason.
+    fn told(bytes: &[u8], alone: bool) -> Vec<Result<(u64, usize, u8), Damage>> {
+        let source = Box::new(io::Cursor::new(bytes.to_vec()));
+        let mut frames = Frames::new("f", source);
+        if alone {
+            let source = Box::new(io::Cursor::new(bytes.to_vec()));
+            frames.input = Input::Alone(source);
+        }
+        let mut told = Vec::new();
+        while let Some(frame) = frames.next(8) {
+            told.push(frame.map(|frame| {
+                let inner = &frame.bytes[4..frame.bytes.len() - 4];
+                let content = inner.first().copied().unwrap_or_default();
+                assert!(inner.iter().all(|byte| *byte == content));
+                (frame.offset, frame.bytes.len(), content)
+            }));
+        }
+        told
+    }
+
+    #[test]
+    fn who_reads_ahead_finds_what_is_found_alone() {
+        // Short ones, and some that do not fit into what is read at once.
+        let length = |n: usize| {
+            8 + n * 7919
+                % if n.is_multiple_of(100) {
+                    900_001
+                } else {
+                    9_001
+                }
+        };
+        let whole = records((0..1500).map(length));
+        assert!(whole.len() > 4 * ALONE_BYTES);
+        let found = told(&whole, false);
+        assert_eq!((found.len(), &found), (1500, &told(&whole, true)));
+        let cut = &whole[..whole.len() - 5];
+        let found = told(cut, false);
+        assert!(matches!(found.last(), Some(Err(_))), "{:?}", found.last());
+        assert_eq!(found, told(cut, true));
+    }
+
+    /// A source that is refused from its end on.
+    struct Refused(io::Cursor<Vec<u8>>);
+
+    impl Read for Refused {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            match self.0.read(into)? {
+                0 => Err(io::Error::other("no more")),
+                n => Ok(n),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused_to_the_other_thread_is_damage_behind_all_that_came() {
+        let bytes = records((0..3_000).map(|_| 1_000));
+        let source = Box::new(Refused(io::Cursor::new(bytes)));
+        let mut frames = Frames::new("f", source);
+        for _ in 0..3_000 {
+            frames.next(8).unwrap().unwrap();
+        }
+        let damage = frames.next(8).unwrap().unwrap_err();
+        assert_eq!(damage.offset, 3_000_000);
+        assert!(damage.what.contains("no more"), "{damage}");
+        assert!(frames.next(8).is_none());
     }
 }
