@@ -26,12 +26,10 @@ fn main() -> ExitCode {
 
 fn print(path: &Path) -> Result<(), TraceError> {
     let archive = Archive::open(path)?;
-    for series in archive.all_series(&archive.times().span())? {
-        for column in &series.columns {
-            if let Some(averages) = column.averages() {
-                let (metric, disk) = (column.metric.pcp_name(), &series.disk);
-                println!("{metric} [\"{disk}\"] {:.3}", averages.time);
-            }
+    for averages in archive.averages(&archive.disks(), &archive.times().span())? {
+        for (metric, figure) in &averages.figures {
+            let (metric, disk) = (metric.pcp_name(), &averages.disk);
+            println!("{metric} [\"{disk}\"] {:.3}", figure.time);
         }
     }
     if let Some(damage) = archive.damage() {

@@ -10,7 +10,7 @@ use crate::error::TraceError;
 use crate::fit::{ends, warnings};
 use crate::phases::Seen;
 use crate::profile::{load, profile};
-use crate::recording::{Counters, each_series};
+use crate::recording::Counters;
 use crate::series::DiskSeries;
 use crate::window::Window;
 
@@ -62,26 +62,17 @@ pub fn describe(
             disks,
         });
     }
-    let (mut loads, mut wanted) = (Vec::new(), None);
-    each_series(counters, &disks, window, |series| {
-        loads.push(load(&series));
-        if Some(series.disk.as_str()) == disk {
-            wanted = Some(in_full(counters, &series, window)?);
-        }
-        Ok::<(), TraceError>(())
-    })?;
-    let devices = Devices::rank(loads, &|name| counters.made(name));
-    let (profile, warnings) = match (wanted, devices.busiest()) {
-        (Some(wanted), _) => wanted,
-        (None, Some(busiest)) => {
-            in_full(counters, &counters.series(&busiest.name, window)?, window)?
-        }
-        (None, None) => {
-            return Err(TraceError::NoDisks {
-                recording: about.name.clone(),
-            });
-        }
+    let averages = counters.averages(&disks, window)?;
+    let devices = Devices::rank(averages.iter().map(load).collect(), &|name| {
+        counters.made(name)
+    });
+    let busiest = devices.busiest().map(|busiest| &*busiest.name);
+    let (Some(disk), false) = (disk.or(busiest), disks.is_empty()) else {
+        return Err(TraceError::NoDisks {
+            recording: about.name.clone(),
+        });
     };
+    let (profile, warnings) = in_full(counters, &counters.series(disk, window)?, window)?;
     Ok(Description {
         recording: about.name.clone(),
         format: about.format.clone(),

@@ -49,6 +49,8 @@ pub use recorded::{
 pub use recording::{
     About, Carries, Counters, Detail, Order, Recording, Requests, Scope, each_series, open,
 };
-pub use series::{Averages, Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
+pub use series::{
+    Averages, Column, DiskAverages, DiskMetric, DiskSeries, Interval, PointSample, Verdict,
+};
 pub use verify::{Part, Rate, Reference, Steady, Submitted, parametric, verify_requests};
 pub use window::{Times, Window};

@@ -12,7 +12,7 @@ use crate::binned::{idc, quantile, sorted};
 use crate::bursts::median_length_s;
 use crate::cells::Cells;
 use crate::intervals::intervals;
-use crate::series::{Averages, DiskMetric, DiskSeries};
+use crate::series::{Averages, DiskAverages, DiskMetric, DiskSeries};
 
 /// Describes a series. `from` and `to` are its ends as people read them.
 pub(crate) fn profile(
@@ -21,12 +21,13 @@ pub(crate) fn profile(
     (bursts, phases): (&[Bursts], &[Phase]),
     (from, to): (String, String),
 ) -> Profile {
-    let figures = Direction::BOTH.map(|direction| DirectionFigures::of(series, direction));
+    let averages = &DiskAverages::of(series);
+    let figures = Direction::BOTH.map(|direction| DirectionFigures::of(averages, direction));
     let figures = || figures.iter().flatten();
-    let ops_per_s = total(series, [DiskMetric::Reads, DiskMetric::Writes])
-        .or(series.averages(DiskMetric::Ops).map(both))
+    let ops_per_s = total(averages, [DiskMetric::Reads, DiskMetric::Writes])
+        .or(averages.figure(DiskMetric::Ops).map(both))
         .unwrap_or(ZERO);
-    let utilisation = utilisation(series);
+    let utilisation = utilisation(averages);
     let busy_ms_per_op = utilisation
         .filter(|_| ops_per_s.time > 0.0)
         .map(|busy| busy.time / ops_per_s.time * 1e3);
@@ -38,12 +39,13 @@ pub(crate) fn profile(
         intervals_dropped: cells.dropped,
         interval_s: median_length_s(&cells.cells),
         ops_per_s,
-        bytes_per_s: total(series, [DiskMetric::ReadBytes, DiskMetric::WriteBytes]).unwrap_or(ZERO),
+        bytes_per_s: total(averages, [DiskMetric::ReadBytes, DiskMetric::WriteBytes])
+            .unwrap_or(ZERO),
         directions: figures()
             .map(|f| f.profile(&cells.cells, ops_per_s.stochastic))
             .collect(),
         utilisation,
-        queue: queue(series),
+        queue: integrated(averages).or_else(|| sampled(series)),
         busy_ms_per_op,
         bursts: bursts.to_vec(),
         phases: phases.to_vec(),
@@ -53,8 +55,8 @@ pub(crate) fn profile(
 }
 
 /// The sum of two figures; what was not recorded counts as nothing. `None` when neither was.
-fn total(series: &DiskSeries, metrics: [DiskMetric; 2]) -> Option<Average> {
-    let known = metrics.map(|metric| series.averages(metric).map(both));
+fn total(averages: &DiskAverages, metrics: [DiskMetric; 2]) -> Option<Average> {
+    let known = metrics.map(|metric| averages.figure(metric).map(both));
     let known = known.into_iter().flatten();
     known.reduce(|a, b| Average {
         stochastic: a.stochastic + b.stochastic,
@@ -74,24 +76,23 @@ fn points(series: &DiskSeries) -> Vec<Point> {
 }
 
 /// What a device did as a whole. Its layer is for others to tell, who know its neighbours.
-pub(crate) fn load(series: &DiskSeries) -> DeviceLoad {
-    let time = |metric| series.averages(metric).map(|averages| averages.time);
-    let sum = |a, b| total(series, [a, b]).map(|sum| sum.time);
+pub(crate) fn load(averages: &DiskAverages) -> DeviceLoad {
+    let time = |metric| averages.figure(metric).map(|figure| figure.time);
+    let sum = |a, b| total(averages, [a, b]).map(|sum| sum.time);
     let told = sum(DiskMetric::Reads, DiskMetric::Writes);
     let ops_per_s = told.or(time(DiskMetric::Ops)).unwrap_or_default();
     let reads = time(DiskMetric::Reads).filter(|_| ops_per_s > 0.0);
     let took = sum(DiskMetric::ReadTime, DiskMetric::WriteTime).or(time(DiskMetric::TotalTime));
-    let integrated = queue(series).filter(|queue| queue.source == QueueSource::Integrated);
-    let queue = integrated.map(|queue| queue.average.time);
+    let queue = integrated(averages).map(|queue| queue.average.time);
     let response = took.or(queue).filter(|_| ops_per_s > 0.0);
     DeviceLoad {
-        name: series.disk.clone(),
+        name: averages.disk.clone(),
         layer: Layer::Disk,
         counted_again: false,
         ops_per_s,
         read_share: reads.map(|reads| reads / ops_per_s),
         bytes_per_s: sum(DiskMetric::ReadBytes, DiskMetric::WriteBytes),
-        busy: utilisation(series).map(|busy| busy.time),
+        busy: utilisation(averages).map(|busy| busy.time),
         queue,
         response_ms: response.map(|took| took / ops_per_s * 1e3),
     }
@@ -105,15 +106,15 @@ struct DirectionFigures {
 
 impl DirectionFigures {
     /// `None` when the operations of this direction were not recorded.
-    fn of(series: &DiskSeries, direction: Direction) -> Option<Self> {
+    fn of(averages: &DiskAverages, direction: Direction) -> Option<Self> {
         let (ops, bytes) = match direction {
             Direction::Read => (DiskMetric::Reads, DiskMetric::ReadBytes),
             Direction::Write => (DiskMetric::Writes, DiskMetric::WriteBytes),
         };
         Some(DirectionFigures {
             direction,
-            ops: series.averages(ops).map(both)?,
-            bytes: series.averages(bytes).map_or(ZERO, both),
+            ops: averages.figure(ops).map(both)?,
+            bytes: averages.figure(bytes).map_or(ZERO, both),
         })
     }
 
@@ -153,10 +154,10 @@ fn both(averages: Averages) -> Average {
     }
 }
 
-fn utilisation(series: &DiskSeries) -> Option<Average> {
-    let active = series.averages(DiskMetric::Active).map(both);
+fn utilisation(averages: &DiskAverages) -> Option<Average> {
+    let active = averages.figure(DiskMetric::Active).map(both);
     active.or_else(|| {
-        let idle = series.averages(DiskMetric::Idle)?;
+        let idle = averages.figure(DiskMetric::Idle)?;
         // Idle time is sampled a little later than the clock, so it may pass the interval.
         Some(Average {
             stochastic: (1.0 - idle.stochastic).max(0.0),
@@ -165,10 +166,10 @@ fn utilisation(series: &DiskSeries) -> Option<Average> {
     })
 }
 
-/// The best queue figure there is: integrated by the kernel, by Little's law from the time that
-/// finished operations took, or sampled at instants.
-fn queue(series: &DiskSeries) -> Option<Queue> {
-    let of = |metric| series.averages(metric).map(both);
+/// The best queue figure there is: integrated by the kernel, or by Little's law from the time that
+/// finished operations took.
+fn integrated(averages: &DiskAverages) -> Option<Queue> {
+    let of = |metric| averages.figure(metric).map(both);
     let by_direction = || {
         let (read, write) = (of(DiskMetric::ReadTime)?, of(DiskMetric::WriteTime)?);
         Some(Average {
@@ -176,16 +177,18 @@ fn queue(series: &DiskSeries) -> Option<Queue> {
             time: read.time + write.time,
         })
     };
-    let integrated = of(DiskMetric::QueueTime)
+    let average = of(DiskMetric::QueueTime)
         .or_else(by_direction)
         .or_else(|| of(DiskMetric::TotalTime));
-    if let Some(average) = integrated {
-        return Some(Queue {
-            average,
-            source: QueueSource::Integrated,
-            standard_error: None,
-        });
-    }
+    average.map(|average| Queue {
+        average,
+        source: QueueSource::Integrated,
+        standard_error: None,
+    })
+}
+
+/// What was seen of the queue at instants, where nothing better was recorded.
+fn sampled(series: &DiskSeries) -> Option<Queue> {
     let sampled = series
         .column(DiskMetric::QueueLength)
         .or_else(|| series.column(DiskMetric::InFlight))?;

@@ -16,7 +16,7 @@ use crate::error::{Damage, TraceError};
 use crate::input::Input;
 use crate::pcp::Archive;
 use crate::requests::{self, Request};
-use crate::series::DiskSeries;
+use crate::series::{DiskAverages, DiskSeries};
 use crate::window::{Times, Window};
 
 /// What is known of a recording before its data is read.
@@ -143,6 +143,20 @@ pub trait Counters {
         self.several(&self.disks(), window)
     }
 
+    /// Both averages of every figure of each of `disks` inside `window`, in their order. Memory does
+    /// not grow with the recording.
+    ///
+    /// # Errors
+    /// As [`Counters::series`].
+    fn averages(&self, disks: &[String], window: &Window) -> Result<Vec<DiskAverages>, TraceError> {
+        let mut found = Vec::with_capacity(disks.len());
+        each_series(self, disks, window, |series| {
+            found.push(DiskAverages::of(&series));
+            Ok::<(), TraceError>(())
+        })?;
+        Ok(found)
+    }
+
     /// Where it stops being readable.
     fn damage(&self) -> Option<&Damage>;
 
@@ -160,7 +174,7 @@ const HELD_MAX: usize = 2_000_000;
 /// # Errors
 /// As [`Counters::series`], and what `take` says.
 pub fn each_series<E: From<TraceError>>(
-    counters: &dyn Counters,
+    counters: &(impl Counters + ?Sized),
     disks: &[String],
     window: &Window,
     mut take: impl FnMut(DiskSeries) -> Result<(), E>,

@@ -66,6 +66,11 @@ impl DiskMetric {
         DiskMetric::TotalTime,
     ];
 
+    /// Its place among [`DiskMetric::ALL`].
+    pub(crate) fn place(self) -> usize {
+        self as usize
+    }
+
     /// The name of the metric in PCP.
     #[must_use]
     pub fn pcp_name(self) -> &'static str {
@@ -205,11 +210,10 @@ impl Column {
     /// (or sample) counts.
     #[must_use]
     pub fn averages(&self) -> Option<Averages> {
-        if self.metric.is_counter() {
-            self.counter_averages()
-        } else {
-            self.sample_averages()
-        }
+        let mut tally = Tally::of(self.metric);
+        self.intervals.iter().for_each(|i| tally.interval(*i));
+        self.samples.iter().for_each(|s| tally.sample(*s));
+        tally.averages()
     }
 
     /// Intervals that do not count.
@@ -217,43 +221,122 @@ impl Column {
     pub fn dropped(&self) -> u64 {
         self.intervals.iter().filter(|i| !i.is_kept()).count() as u64
     }
+}
 
-    fn counter_averages(&self) -> Option<Averages> {
-        let kept = self.intervals.iter().filter(|i| i.is_kept());
-        let (mut rates, mut rise, mut seconds, mut count) = (0.0, 0.0, 0.0, 0u64);
-        for interval in kept {
-            rates += interval.rate();
-            rise += interval.difference;
-            seconds += interval.seconds();
-            count += 1;
+/// What takes a figure as it comes, in order of time: intervals of a counter, else samples.
+pub(crate) trait Take {
+    fn of(metric: DiskMetric) -> Self;
+    fn interval(&mut self, interval: Interval);
+    fn sample(&mut self, sample: PointSample);
+    /// Intervals and samples that are held in memory.
+    fn held(&self) -> usize;
+}
+
+impl Take for Column {
+    fn of(metric: DiskMetric) -> Self {
+        Column {
+            metric,
+            intervals: Vec::new(),
+            samples: Vec::new(),
         }
-        (count > 0).then(|| Averages {
-            stochastic: rates / count as f64,
-            time: rise / seconds,
-            count,
-        })
     }
 
-    fn sample_averages(&self) -> Option<Averages> {
-        let first = self.samples.first()?;
-        let count = self.samples.len() as u64;
-        let stochastic = self.samples.iter().map(|s| s.value).sum::<f64>() / count as f64;
-        let (mut weighted, mut seconds) = (0.0, 0.0);
-        for pair in self.samples.windows(2).filter(|pair| !pair[1].after_gap) {
-            let held = pair[1].at_unix_ns.saturating_sub(pair[0].at_unix_ns) as f64 / 1e9;
-            weighted += pair[0].value * held;
-            seconds += held;
+    fn interval(&mut self, interval: Interval) {
+        self.intervals.push(interval);
+    }
+
+    fn sample(&mut self, sample: PointSample) {
+        self.samples.push(sample);
+    }
+
+    fn held(&self) -> usize {
+        self.intervals.len() + self.samples.len()
+    }
+}
+
+/// The averages of a figure while it comes, of which nothing is held.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    /// Of rates, or of samples.
+    sum: f64,
+    count: u64,
+    /// Of differences, or of samples times the seconds that they held.
+    whole: f64,
+    seconds: f64,
+    ends: Option<(PointSample, PointSample)>,
+}
+
+impl Take for Tally {
+    fn of(_: DiskMetric) -> Self {
+        Tally::default()
+    }
+
+    fn interval(&mut self, interval: Interval) {
+        if !interval.is_kept() {
+            return;
         }
-        let time = if seconds > 0.0 {
-            weighted / seconds
-        } else {
-            first.value
-        };
-        Some(Averages {
-            stochastic,
-            time,
-            count,
+        self.sum += interval.rate();
+        self.whole += interval.difference;
+        self.seconds += interval.seconds();
+        self.count += 1;
+    }
+
+    fn sample(&mut self, sample: PointSample) {
+        let (first, last) = self.ends.unwrap_or((sample, sample));
+        if !sample.after_gap {
+            let held = sample.at_unix_ns.saturating_sub(last.at_unix_ns) as f64 / 1e9;
+            self.whole += last.value * held;
+            self.seconds += held;
+        }
+        self.ends = Some((first, sample));
+        self.sum += sample.value;
+        self.count += 1;
+    }
+
+    fn held(&self) -> usize {
+        0
+    }
+}
+
+impl Tally {
+    pub(crate) fn averages(&self) -> Option<Averages> {
+        // Samples that stand for no time, because each is alone.
+        let alone = self.ends.filter(|_| self.seconds <= 0.0);
+        (self.count > 0).then(|| Averages {
+            stochastic: self.sum / self.count as f64,
+            time: alone.map_or(self.whole / self.seconds, |(first, _)| first.value),
+            count: self.count,
         })
+    }
+}
+
+/// Both averages of every figure that was recorded of a disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskAverages {
+    /// The disk.
+    pub disk: String,
+    /// In the order of [`DiskMetric::ALL`], without those of which nothing counts.
+    pub figures: Vec<(DiskMetric, Averages)>,
+}
+
+impl DiskAverages {
+    /// Of what is held of a disk.
+    #[must_use]
+    pub fn of(series: &DiskSeries) -> DiskAverages {
+        let columns = series.columns.iter();
+        DiskAverages {
+            disk: series.disk.clone(),
+            figures: columns
+                .filter_map(|column| Some((column.metric, column.averages()?)))
+                .collect(),
+        }
+    }
+
+    /// Those of one figure, if it was recorded.
+    #[must_use]
+    pub fn figure(&self, metric: DiskMetric) -> Option<Averages> {
+        let found = self.figures.iter().find(|(known, _)| *known == metric);
+        found.map(|(_, averages)| *averages)
     }
 }
 
@@ -294,6 +377,14 @@ impl DiskSeries {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_of_figures_are_those_in_their_list() {
+        assert_eq!(
+            DiskMetric::ALL.map(DiskMetric::place).to_vec(),
+            (0..16).collect::<Vec<_>>()
+        );
+    }
 
     fn interval(from_s: u64, to_s: u64, difference: f64, verdict: Verdict) -> Interval {
         Interval {

@@ -12,13 +12,16 @@ use super::part::{Part, Said, Sample, Slot};
 use super::{Archive, Device};
 use crate::error::TraceError;
 use crate::recording::Counters;
-use crate::series::{Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
+use crate::series::{
+    Column, DiskAverages, DiskMetric, DiskSeries, Interval, PointSample, Take, Tally, Verdict,
+};
 use crate::window::Window;
 
-/// A column while it is being filled.
+/// A figure of a disk while it is being read: as a column, or only its averages.
 #[derive(Debug)]
-struct Filling {
-    column: Column,
+struct Filling<T> {
+    metric: DiskMetric,
+    into: T,
     last: Option<Last>,
     out_of_order: u64,
 }
@@ -39,8 +42,8 @@ struct Origin {
     instance: i32,
 }
 
-/// The columns of one disk.
-type Filled = BTreeMap<DiskMetric, Filling>;
+/// The figures of one disk in the order of [`DiskMetric::ALL`]; empty before the first sample.
+type Filled<T> = Vec<Option<Filling<T>>>;
 
 impl Archive {
     /// Everything recorded of `disk` inside `window` (both ends included).
@@ -74,7 +77,37 @@ impl Archive {
         disks: &[String],
         window: &Window,
     ) -> Result<Vec<DiskSeries>, TraceError> {
-        let mut filled: Vec<Filled> = disks.iter().map(|_| Filled::new()).collect();
+        let series = disks.iter().zip(self.fill(disks, window)?);
+        Ok(series
+            .map(|(disk, filled)| self.series_of(disk, filled))
+            .collect())
+    }
+
+    /// The averages of each of `disks` inside `window`, read in one pass.
+    ///
+    /// # Errors
+    /// As [`Archive::collect`].
+    pub(super) fn average(
+        &self,
+        disks: &[String],
+        window: &Window,
+    ) -> Result<Vec<DiskAverages>, TraceError> {
+        let tallies = disks.iter().zip(self.fill::<Tally>(disks, window)?);
+        let averages = tallies.map(|(disk, filled)| DiskAverages {
+            disk: disk.clone(),
+            figures: (filled.into_iter().flatten())
+                .filter_map(|fresh| Some((fresh.metric, fresh.into.averages()?)))
+                .collect(),
+        });
+        Ok(averages.collect())
+    }
+
+    fn fill<T: Take>(
+        &self,
+        disks: &[String],
+        window: &Window,
+    ) -> Result<Vec<Filled<T>>, TraceError> {
+        let mut filled: Vec<Filled<T>> = disks.iter().map(|_| Vec::new()).collect();
         let mut marks = 0;
         for part in &self.parts {
             let mut naming = Naming::of(part, &self.devices, disks);
@@ -82,33 +115,35 @@ impl Archive {
                 Said::Mark => marks += 1,
                 Said::Value(sample) if window.contains(sample.at_unix_ns) => {
                     let slot = &part.slots[usize::from(sample.slot)];
-                    if let Some(disk) = naming.disk_of(slot, &sample) {
-                        let column = filled[disk].entry(slot.metric);
-                        let column = column.or_insert_with(|| Filling::of(slot.metric));
-                        column.push(slot, &sample, marks);
+                    if let Some(disk) = naming.disk_of(&sample) {
+                        let filled = &mut filled[disk];
+                        if filled.is_empty() {
+                            filled.resize_with(DiskMetric::ALL.len(), || None);
+                        }
+                        let filling = &mut filled[slot.metric.place()];
+                        let filling = filling.get_or_insert_with(|| Filling::of(slot.metric));
+                        filling.push(slot, &sample, marks);
                     }
                 }
                 Said::Value(_) => {}
             })?;
         }
-        let series = disks.iter().zip(filled);
-        Ok(series
-            .map(|(disk, filled)| self.series(disk, filled))
-            .collect())
+        Ok(filled)
     }
 
-    fn series(&self, disk: &str, filled: Filled) -> DiskSeries {
+    fn series_of(&self, disk: &str, filled: Filled<Column>) -> DiskSeries {
         let mut warnings = self.warnings.clone();
-        for fresh in filled.values().filter(|f| f.out_of_order > 0) {
+        for fresh in filled.iter().flatten().filter(|f| f.out_of_order > 0) {
             warnings.push(format!(
                 "{} samples of {} were not later than the one before and were ignored",
                 fresh.out_of_order,
-                fresh.column.metric.pcp_name()
+                fresh.metric.pcp_name()
             ));
         }
+        let columns = filled.into_iter().flatten().map(|fresh| fresh.into);
         DiskSeries {
             disk: disk.into(),
-            columns: filled.into_values().map(|fresh| fresh.column).collect(),
+            columns: columns.collect(),
             damage: self.damage.clone(),
             warnings,
         }
@@ -117,8 +152,10 @@ impl Archive {
 
 /// Which disk an instance is when.
 struct Naming<'a> {
-    /// By domain: its instances over time, and the place of each of its names among the disks.
-    domains: BTreeMap<u32, (Follower<'a>, Vec<Option<usize>>)>,
+    /// Domains: their instances over time, and the place of each of their names among the disks.
+    domains: Vec<(Follower<'a>, Vec<Option<usize>>)>,
+    /// The place of the domain of each slot.
+    of_slots: Vec<Option<usize>>,
 }
 
 impl<'a> Naming<'a> {
@@ -129,32 +166,36 @@ impl<'a> Naming<'a> {
             Some(((Some(device.family), &*device.name), *place))
         });
         let places: BTreeMap<(Option<Family>, &str), usize> = places.collect();
-        let domains = part.catalog.domains().map(|(id, domain)| {
-            let family = part.families.get(&id).copied();
-            let names = domain.names().iter();
-            let disks = names.map(|name| places.get(&(family, name.as_str())).copied());
-            (id, (domain.follow(), disks.collect()))
-        });
+        let (ids, domains): (Vec<u32>, Vec<_>) = part
+            .catalog
+            .domains()
+            .map(|(id, domain)| {
+                let family = part.families.get(&id).copied();
+                let names = domain.names().iter();
+                let disks = names.map(|name| places.get(&(family, name.as_str())).copied());
+                (id, (domain.follow(), disks.collect()))
+            })
+            .unzip();
+        let place = |slot: &Slot| ids.iter().position(|id| *id == slot.description.domain);
         Naming {
-            domains: domains.collect(),
+            domains,
+            of_slots: part.slots.iter().map(place).collect(),
         }
     }
 
-    fn disk_of(&mut self, slot: &Slot, sample: &Sample) -> Option<usize> {
-        let (follower, disks) = self.domains.get_mut(&slot.description.domain)?;
+    fn disk_of(&mut self, sample: &Sample) -> Option<usize> {
+        let domain = self.of_slots[usize::from(sample.slot)]?;
+        let (follower, disks) = &mut self.domains[domain];
         let name = follower.name_at(sample.at_unix_ns, sample.instance)?;
         *disks.get(usize::try_from(name).ok()?)?
     }
 }
 
-impl Filling {
-    fn of(metric: DiskMetric) -> Filling {
+impl<T: Take> Filling<T> {
+    fn of(metric: DiskMetric) -> Self {
         Filling {
-            column: Column {
-                metric,
-                intervals: Vec::new(),
-                samples: Vec::new(),
-            },
+            metric,
+            into: T::of(metric),
             last: None,
             out_of_order: 0,
         }
@@ -178,12 +219,12 @@ impl Filling {
             return;
         }
         // Twice what a model may have: a column may be on a finer grid than the model's.
-        if self.column.intervals.len().max(self.column.samples.len()) > 2 * Envelope::CELLS_MAX {
+        if self.into.held() > 2 * Envelope::CELLS_MAX {
             return;
         }
         let gap = self.last.is_some_and(|last| last.from != now.from);
-        if !self.column.metric.is_counter() {
-            self.column.samples.push(PointSample {
+        if !self.metric.is_counter() {
+            self.into.sample(PointSample {
                 at_unix_ns: now.at_unix_ns,
                 value: now.value.real() * slot.factor,
                 after_gap: gap,
@@ -194,7 +235,7 @@ impl Filling {
             } else {
                 difference(slot, last.value, now.value)
             };
-            self.column.intervals.push(Interval {
+            self.into.interval(Interval {
                 from_unix_ns: last.at_unix_ns,
                 to_unix_ns: now.at_unix_ns,
                 difference,

@@ -337,6 +337,8 @@ impl Domain {
             next: None,
             started: false,
             now: BTreeMap::new(),
+            asked: Vec::new(),
+            at: 0,
         }
     }
 
@@ -403,6 +405,11 @@ pub(super) struct Follower<'a> {
     next: Option<&'a List>,
     started: bool,
     now: BTreeMap<i32, u32>,
+    /// What was answered since the last list, in order: a record asks for the same instances of one
+    /// metric after the other.
+    asked: Vec<(i32, Option<u32>)>,
+    /// Place in it behind the last answer.
+    at: usize,
 }
 
 impl Follower<'_> {
@@ -421,10 +428,25 @@ impl Follower<'_> {
             self.apply(list);
             self.next = self.lists.next();
         }
-        self.now.get(&instance).copied()
+        for at in [self.at, 0] {
+            if let Some((_, name)) = self.asked.get(at).filter(|(known, _)| *known == instance) {
+                self.at = at + 1;
+                return *name;
+            }
+        }
+        let name = self.now.get(&instance).copied();
+        self.asked.truncate(self.at);
+        if self.asked.len() > self.now.len() {
+            self.asked.clear();
+        }
+        self.asked.push((instance, name));
+        self.at = self.asked.len();
+        name
     }
 
     fn apply(&mut self, list: &List) {
+        self.asked.clear();
+        self.at = 0;
         if list.kind == Kind::Full {
             self.now.clear();
         }

@@ -34,7 +34,7 @@ use std::path::Path;
 
 use crate::error::{Damage, TraceError};
 use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
-use crate::series::DiskSeries;
+use crate::series::{DiskAverages, DiskSeries};
 use crate::window::{Times, Window};
 use files::{Files, Source};
 use metrics::Family;
@@ -208,6 +208,10 @@ impl Counters for Archive {
 
     fn several(&self, disks: &[String], window: &Window) -> Result<Vec<DiskSeries>, TraceError> {
         self.collect(disks, window)
+    }
+
+    fn averages(&self, disks: &[String], window: &Window) -> Result<Vec<DiskAverages>, TraceError> {
+        self.average(disks, window)
     }
 
     fn damage(&self) -> Option<&Damage> {

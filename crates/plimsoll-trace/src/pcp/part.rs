@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::bytes::index;
 use super::files::{Files, Source};
 use super::frames::Frames;
 use super::label::{self, Label};
@@ -58,7 +59,7 @@ pub(super) struct Part {
     pub(super) label: Label,
     pub(super) catalog: Catalog,
     pub(super) slots: Vec<Slot>,
-    by_metric: BTreeMap<u32, u16>,
+    wanted: Wanted,
     /// Whose instances those of a domain are.
     pub(super) families: BTreeMap<u32, Family>,
     /// Disks that are reached on several ways, by their world-wide names, and the ways.
@@ -97,7 +98,7 @@ impl Part {
             label,
             catalog,
             slots: Vec::new(),
-            by_metric: BTreeMap::new(),
+            wanted: Wanted::default(),
             families: BTreeMap::new(),
             ways: BTreeMap::new(),
             warnings: missing_volumes(&files.volumes),
@@ -130,7 +131,7 @@ impl Part {
 
     /// Tells everything the volumes say of disks, beginning with a mark: what came before was
     /// another archive, and between two the recording was interrupted.
-    pub(super) fn tell(&self, hear: &mut dyn FnMut(Said)) -> Result<(), TraceError> {
+    pub(super) fn tell(&self, hear: &mut impl FnMut(Said)) -> Result<(), TraceError> {
         hear(Said::Mark);
         match &self.kept {
             Some(kept) => kept.iter().for_each(|said| hear(*said)),
@@ -141,8 +142,12 @@ impl Part {
     }
 
     fn make_slots(&mut self) {
-        let known = self.catalog.named();
-        self.families = known
+        let ways = self.catalog.descriptions(ways_metric().0);
+        for description in ways {
+            self.wanted.add(description.metric, Meant::Ways);
+        }
+        let named = self.catalog.named();
+        self.families = named
             .filter_map(|(name, description)| Some((description.domain, family_of(name)?)))
             .collect();
         let families = Family::ALL.into_iter();
@@ -158,7 +163,7 @@ impl Part {
                 match Slot::of(metric, *description) {
                     Ok(slot) => {
                         let number = u16::try_from(self.slots.len()).unwrap_or(u16::MAX);
-                        self.by_metric.insert(description.metric, number);
+                        self.wanted.add(description.metric, Meant::Figure(number));
                         self.slots.push(slot);
                     }
                     Err(why) => self.warnings.push(why),
@@ -188,7 +193,7 @@ impl Part {
         }
     }
 
-    fn pass(&self, hear: &mut dyn FnMut(Said)) -> Result<Pass, TraceError> {
+    fn pass(&self, hear: &mut impl FnMut(Said)) -> Result<Pass, TraceError> {
         let mut pass = Pass::default();
         for (number, source) in &self.volumes {
             let mut frames = source.open()?;
@@ -236,7 +241,7 @@ impl Part {
         &self,
         frames: &mut Frames,
         pass: &mut Pass,
-        hear: &mut dyn FnMut(Said),
+        hear: &mut impl FnMut(Said),
     ) -> Result<(), Damage> {
         let version = self.label.version;
         while let Some(frame) = frames.next(Record::bytes_min(version)) {
@@ -257,27 +262,28 @@ impl Part {
         &self,
         record: &Record<'_>,
         ways: &mut Vec<(u64, i32, String)>,
-        hear: &mut dyn FnMut(Said),
+        hear: &mut impl FnMut(Said),
     ) -> Result<(), Damage> {
-        let known = self.catalog.descriptions(ways_metric().0);
-        let mut missing = self.by_metric.len() + known.len();
+        let mut missing = self.wanted.by_metric.len();
         for set in record.sets() {
             let set = set?;
-            if known.iter().any(|known| known.metric == set.metric) {
-                let told = set.texts().map(|(n, text)| (record.at_unix_ns, n, text));
-                ways.extend(told.take(WAYS_MAX.saturating_sub(ways.len())));
-            }
-            let Some(slot) = self.by_metric.get(&set.metric) else {
-                continue;
-            };
-            for value in set.values(self.slots[usize::from(*slot)].description.kind) {
-                let (instance, value) = value?;
-                hear(Said::Value(Sample {
-                    at_unix_ns: record.at_unix_ns,
-                    slot: *slot,
-                    instance,
-                    value,
-                }));
+            match self.wanted.meant(set.metric) {
+                None => continue,
+                Some(Meant::Ways) => {
+                    let told = set.texts().map(|(n, text)| (record.at_unix_ns, n, text));
+                    ways.extend(told.take(WAYS_MAX.saturating_sub(ways.len())));
+                }
+                Some(Meant::Figure(slot)) => {
+                    for value in set.values(self.slots[usize::from(slot)].description.kind) {
+                        let (instance, value) = value?;
+                        hear(Said::Value(Sample {
+                            at_unix_ns: record.at_unix_ns,
+                            slot,
+                            instance,
+                            value,
+                        }));
+                    }
+                }
             }
             missing -= 1;
             if missing == 0 {
@@ -298,6 +304,45 @@ impl Part {
         }
         let Damage { file, offset, what } = self.damages.swap_remove(0);
         TraceError::Format { file, offset, what }
+    }
+}
+
+/// What a metric of an archive is to us.
+#[derive(Debug, Clone, Copy)]
+enum Meant {
+    /// The figure of this slot.
+    Figure(u16),
+    /// The ways to a disk.
+    Ways,
+}
+
+/// The metrics that are wanted. A record may have thousands of others.
+#[derive(Debug, Default)]
+struct Wanted {
+    by_metric: BTreeMap<u32, Meant>,
+    /// The bits of wanted metrics: who lacks its own need not be looked up.
+    sieve: [u64; 16],
+}
+
+impl Wanted {
+    fn add(&mut self, metric: u32, meant: Meant) {
+        let (word, bit) = Self::bit(metric);
+        self.sieve[word] |= bit;
+        self.by_metric.insert(metric, meant);
+    }
+
+    fn meant(&self, metric: u32) -> Option<Meant> {
+        let (word, bit) = Self::bit(metric);
+        if self.sieve[word] & bit == 0 {
+            return None;
+        }
+        self.by_metric.get(&metric).copied()
+    }
+
+    /// The upper ten bits of the number times the golden ratio, where neighbours lie far apart.
+    fn bit(metric: u32) -> (usize, u64) {
+        let hash = index(metric.wrapping_mul(0x9e37_79b9) >> 22);
+        (hash / 64, 1 << (hash % 64))
     }
 }
 
