@@ -3,28 +3,41 @@
 //!
 //! What a decoder may remember is bounded: a header can claim any amount.
 
+mod blocks;
+
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
-use std::thread;
 
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
-use liblzma::stream::{MtStreamBuilder, Stream};
+use liblzma::stream::Stream;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
+use self::blocks::Blocks;
+
 /// Most memory for what was decoded before: `xz -9` needs 65 MiB, `zstd --ultra -22` 128 MiB.
 const REMEMBERED_BYTES_MAX: u64 = 130 << 20;
-/// Most threads that decode the blocks of a file of xz; each holds a block before and after.
+/// Most threads that decode the blocks of a file of xz; each holds one, before and after.
 const THREADS_MAX: usize = 4;
-/// Bytes of a compressed file that are read at once.
+/// Bytes of a compressed file that are read at once, and of a block that are decoded at once.
 const READ_BYTES: usize = 64 << 10;
 /// Bytes that tell every method.
 const MAGIC_BYTES: usize = 6;
+const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 /// Most frames in a row of a zstd file that hold nothing.
 const FRAMES_SKIPPED_MAX: u32 = 1_000;
 
-/// The bytes of a file that may be compressed, as they were before.
+/// The bytes of a file that may be compressed, as they were before. `file` stands at its front.
+pub(crate) fn opened(file: File) -> io::Result<Box<dyn Read + Send>> {
+    match Blocks::of(&file) {
+        Some(blocks) => Ok(Box::new(blocks)),
+        None => decompressed(file),
+    }
+}
+
+/// As [`opened`], of bytes from anywhere.
 pub(crate) fn decompressed(
     mut input: impl Read + Send + 'static,
 ) -> io::Result<Box<dyn Read + Send>> {
@@ -66,7 +79,7 @@ impl Method {
         const LZMA: &[u8] = &[0x5d, 0, 0];
         let begins = |with: &[u8]| magic.starts_with(with);
         match () {
-            () if begins(b"\xfd7zXZ\0") => Some(Method::Xz),
+            () if begins(XZ_MAGIC) => Some(Method::Xz),
             () if begins(LZMA) => Some(Method::Lzma),
             () if begins(b"BZh") => Some(Method::Bzip2),
             () if begins(b"\x1f\x8b") => Some(Method::Gzip),
@@ -76,15 +89,9 @@ impl Method {
     }
 }
 
-/// A decoder of one stream of xz. Its blocks are decoded side by side where a file has several, as
-/// those have that PCP's own scripts compress.
+/// A decoder of one stream of xz.
 fn xz_stream() -> io::Result<Stream> {
-    let threads = thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX));
-    let mut builder = MtStreamBuilder::new();
-    builder.threads(u32::try_from(threads).unwrap_or(1));
-    builder.memlimit_threading(REMEMBERED_BYTES_MAX);
-    builder.memlimit_stop(REMEMBERED_BYTES_MAX);
-    Ok(builder.decoder()?)
+    Ok(Stream::new_stream_decoder(REMEMBERED_BYTES_MAX, 0)?)
 }
 
 /// All streams of an xz file, one after the other; `None` behind the last one.
@@ -251,6 +258,82 @@ mod tests {
                 flipped[bytes.len() * 2 / 3] ^= 0x10;
                 assert!(all(flipped).is_err(), "{name} is damaged");
             }
+        }
+    }
+
+    /// As PCP's scripts make them: blocks whose headers tell no length.
+    fn in_blocks(plain: &[u8], block_bytes: usize) -> Vec<u8> {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+        for block in plain.chunks(block_bytes) {
+            encoder.write_all(block).unwrap();
+            encoder.flush().unwrap();
+        }
+        encoder.finish().unwrap()
+    }
+
+    /// What comes of a file on disk before its end or an error; whether its blocks were decoded at
+    /// once.
+    fn of_file(bytes: &[u8]) -> (Vec<u8>, Option<String>, bool) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        io::Seek::rewind(&mut file).unwrap();
+        let at_once = Blocks::of(&file).is_some();
+        let mut found = Vec::new();
+        let end = opened(file).unwrap().read_to_end(&mut found);
+        (found, end.err().map(|error| error.to_string()), at_once)
+    }
+
+    #[test]
+    fn blocks_of_a_file_are_decoded_at_once_and_come_in_order() {
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            let mut stderr = io::stderr();
+            writeln!(
+                stderr,
+                "SKIPPED: blocks at once: there is but one processor"
+            )
+            .unwrap();
+            return;
+        }
+        let plain = plain();
+        for block_bytes in [100_000, 99_999, 400_000] {
+            let found = of_file(&in_blocks(&plain, block_bytes));
+            assert_eq!(found, (plain.clone(), None, true), "{block_bytes}");
+        }
+        let one = in_blocks(&plain, plain.len());
+        assert_eq!(of_file(&one), (plain.clone(), None, false), "one block");
+        let mut twice = in_blocks(&plain, 100_000);
+        twice.extend(twice.clone());
+        let (found, error, at_once) = of_file(&twice);
+        assert_eq!(
+            (found.len(), error, at_once),
+            (2 * plain.len(), None, false)
+        );
+    }
+
+    #[test]
+    fn what_stands_before_damage_is_kept_whoever_decodes() {
+        let plain = plain();
+        let whole = in_blocks(&plain, 100_000);
+        let in_order = |bytes: &[u8]| {
+            let mut found = Vec::new();
+            let source = decompressed(Cursor::new(bytes.to_vec())).unwrap();
+            let error = { source }.read_to_end(&mut found).err();
+            (found, error.map(|error| error.to_string()))
+        };
+        // Cut, within a block, and of another length than the index says.
+        let mut bad = vec![whole[..whole.len() / 2].to_vec()];
+        for place in [whole.len() / 2, whole.len() - 20, whole.len() - 3] {
+            let mut flipped = whole.clone();
+            flipped[place] ^= 0x10;
+            bad.push(flipped);
+        }
+        for bytes in bad {
+            let (found, error, _) = of_file(&bytes);
+            let (expected, reason) = in_order(&bytes);
+            assert!(plain.starts_with(&found) && plain.starts_with(&expected));
+            assert!(found.len() + 2 * READ_BYTES > expected.len());
+            assert_eq!(error, reason);
+            assert!(error.is_some());
         }
     }
 

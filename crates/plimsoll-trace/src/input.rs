@@ -55,7 +55,7 @@ impl Input {
             file: name.clone(),
             source,
         })?;
-        let source = compressed::decompressed(file).map_err(|source| TraceError::Read {
+        let source = compressed::opened(file).map_err(|source| TraceError::Read {
             file: name.clone(),
             source,
         })?;

@@ -48,12 +48,11 @@ impl Source {
 
     /// Opens the file at its front.
     pub(super) fn open(&self) -> Result<Frames, TraceError> {
-        let input: Box<dyn io::Read + Send> = match &self.content {
-            Content::OnDisk(path) => Box::new(fs::File::open(path).map_err(|e| self.failed(e))?),
-            Content::InMemory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
+        let input = match &self.content {
+            Content::OnDisk(path) => fs::File::open(path).and_then(compressed::opened),
+            Content::InMemory(bytes) => compressed::decompressed(Cursor::new(Arc::clone(bytes))),
         };
-        let input = compressed::decompressed(input).map_err(|e| self.failed(e))?;
-        Ok(Frames::new(&self.name, input))
+        Ok(Frames::new(&self.name, input.map_err(|e| self.failed(e))?))
     }
 
     fn failed(&self, source: io::Error) -> TraceError {
