@@ -152,6 +152,24 @@ impl Fingerprint {
     }
 }
 
+/// What is seen of packed requests by unpacking them once.
+pub(super) struct Unpacked {
+    pace: Pace,
+    fingerprint: Fingerprint,
+}
+
+impl Unpacked {
+    pub(super) fn of(packed: &Packed) -> Unpacked {
+        let (mut pace, mut fingerprint) = (Pace::default(), Fingerprint::default());
+        for request in packed.unpack() {
+            fingerprint.add(&request);
+            pace.add(request.at);
+        }
+        pace.windows.close();
+        Unpacked { pace, fingerprint }
+    }
+}
+
 /// What is measured of a stream.
 pub(crate) struct Measures {
     length: Nanos,
@@ -189,22 +207,18 @@ impl Measures {
         &self.content
     }
 
-    /// How far `packed` is from these, which are finished, gate by gate. What is asked for is counted
-    /// only if it is not the same in the same order, request by request.
-    pub(super) fn compare_packed(&self, packed: &Packed) -> Vec<Fidelity> {
-        let (mut pace, mut fingerprint) = (Pace::default(), Fingerprint::default());
-        for request in packed.unpack() {
-            fingerprint.add(&request);
-            pace.add(request.at);
-        }
-        pace.windows.close();
-        if fingerprint == self.fingerprint {
-            return self.lines(&self.content, &pace);
+    /// How far `packed`, of which `unpacked` was seen, is from these, which are finished, gate by
+    /// gate. What is asked for is counted only if it is not the same in the same order, request by
+    /// request.
+    pub(super) fn compare_packed(&self, packed: &Packed, unpacked: &Unpacked) -> Vec<Fidelity> {
+        let pace = &unpacked.pace;
+        if unpacked.fingerprint == self.fingerprint {
+            return self.lines(&self.content, pace);
         }
         let mut content = Content::new(self.bytes);
         packed.unpack().for_each(|request| content.add(&request));
         content.finish();
-        self.lines(&content, &pace)
+        self.lines(&content, pace)
     }
 
     /// How bursty arrivals are by scale of time, where there are enough windows of it.

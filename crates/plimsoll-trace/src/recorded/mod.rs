@@ -6,6 +6,7 @@
 //! held against what was recorded, figure by figure: counted, not claimed. Only what is the same
 //! request by request need not be counted twice.
 
+mod beside;
 mod ceiling;
 mod content;
 mod counted;
@@ -27,8 +28,10 @@ use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Packer};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
+use self::beside::{Other, beside};
 use self::counted::Counted;
 pub(crate) use self::in_flight::InFlight;
+use self::measures::Unpacked;
 pub(crate) use self::measures::{Measures, distance};
 use self::reliance::Played;
 pub use self::shuffle::Shuffle;
@@ -277,34 +280,20 @@ pub fn fit_requests(
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
     let mut counted = Counted::new(&about, disk, interval);
     let mut recorded = Measures::new(device, survey.length);
-    let mut packer = Packer::new(keep.gaps.unwrap_or(device.gaps()));
-    let mut shuffler = keep.shuffle.map(Shuffler::new);
     let mut waits = Waits::default();
-    let mut last = Nanos(0);
-    let mut late = 0u64;
-    each(requests, |request| {
-        if usize::from(request.target) != place {
-            return;
-        }
-        late += u64::from(request.at < last);
-        last = last.max(request.at);
-        let traced = Traced {
-            at: last,
-            ..request.traced()
-        };
-        counted.add(&traced, request.took);
-        waits.add(last, request.took);
-        recorded.add(&traced);
-        match &mut shuffler {
-            Some(shuffler) => shuffler.push(&traced, |request| packer.push(request)),
-            None => packer.push(&traced),
-        }
-    })?;
-    if let Some(shuffler) = &mut shuffler {
-        shuffler.release(|request| packer.push(request));
-    }
-    let mut packed = packer.finish(survey.length);
-    packed.shuffled = keep.shuffle.map(|shuffle| shuffle.window);
+    let mut packing = Packing {
+        place,
+        gaps: keep.gaps.unwrap_or(device.gaps()),
+        shuffle: keep.shuffle,
+        length: survey.length,
+        late: 0,
+    };
+    let seen = |request: &Traced, took| {
+        counted.add(request, took);
+        waits.add(request.at, took);
+        recorded.add(request);
+    };
+    let (packed, unpacked) = beside(seen, |other| packing.pack(requests, other))?;
     counted.finish(survey.length, requests);
     // What is played are the requests, so nothing is drawn from the intervals to be checked.
     let options = FitOptions {
@@ -315,7 +304,7 @@ pub fn fit_requests(
     };
     let mut fitted = fit_within(&counted, &options, 0)?;
     recorded.finish();
-    fitted.model.fidelity = recorded.compare_packed(&packed);
+    fitted.model.fidelity = recorded.compare_packed(&packed, &unpacked);
     fitted.model.requests = Some(Box::new(packed));
     if requests.origin_unix_ns().is_none() {
         let ends = ends_without_date(&*requests, survey.length);
@@ -324,12 +313,61 @@ pub fn fit_requests(
     }
     fitted.warnings.extend(told(requests));
     waits.tell(keep, &mut fitted);
-    if late > 0 {
+    if packing.late > 0 {
         fitted.warnings.push(format!(
-            "{late} requests stand behind later ones and count as of the later one's time"
+            "{} requests stand behind later ones and count as of the later one's time",
+            packing.late
         ));
     }
     Ok(fitted)
+}
+
+/// How the requests of one device are packed.
+struct Packing {
+    /// The place of the device.
+    place: usize,
+    gaps: Gaps,
+    shuffle: Option<Shuffle>,
+    length: Nanos,
+    /// Requests that stood behind later ones.
+    late: u64,
+}
+
+impl Packing {
+    /// Packs them, and looks at what was packed. `other` is handed each one as it was recorded.
+    fn pack(
+        &mut self,
+        requests: &mut dyn Requests,
+        mut other: Other,
+    ) -> Result<(Packed, Unpacked), TraceError> {
+        let mut packer = Packer::new(self.gaps);
+        let mut shuffler = self.shuffle.map(Shuffler::new);
+        let mut last = Nanos(0);
+        each(requests, |request| {
+            if usize::from(request.target) != self.place {
+                return;
+            }
+            self.late += u64::from(request.at < last);
+            last = last.max(request.at);
+            let traced = Traced {
+                at: last,
+                ..request.traced()
+            };
+            other.add(&traced, request.took);
+            match &mut shuffler {
+                Some(shuffler) => shuffler.push(&traced, |request| packer.push(request)),
+                None => packer.push(&traced),
+            }
+        })?;
+        other.finish();
+        if let Some(shuffler) = &mut shuffler {
+            shuffler.release(|request| packer.push(request));
+        }
+        let mut packed = packer.finish(self.length);
+        packed.shuffled = self.shuffle.map(|shuffle| shuffle.window);
+        let unpacked = Unpacked::of(&packed);
+        Ok((packed, unpacked))
+    }
 }
 
 /// What shows whether requests waited for others.
@@ -403,5 +441,5 @@ pub fn check_packed(expected: impl Iterator<Item = Traced>, packed: &Packed) -> 
     let mut recorded = Measures::new(&device, packed.length());
     expected.for_each(|request| recorded.add(&request));
     recorded.finish();
-    recorded.compare_packed(packed)
+    recorded.compare_packed(packed, &Unpacked::of(packed))
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The same requests looked at on two threads: what is found out about them needs nothing of what is
+//! made of them, so a second processor can do it.
+
+use std::mem;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+/// Requests that are handed on at once: 40 bytes each, so that a few blocks fit into a cache.
+const BLOCK: usize = 1 << 12;
+/// Blocks that may wait.
+const WAITING_MAX: usize = 4;
+
+type Block = Vec<(Traced, Option<Nanos>)>;
+
+/// Hands requests on to the other thread.
+pub(super) struct Other {
+    block: Block,
+    give: SyncSender<Block>,
+    empty: Receiver<Block>,
+}
+
+/// Does `work`, and on another thread lets `take` look at every request that `work` hands on, in
+/// that order. Returns when both are done; what is not handed on by [`Other::finish`] is not seen.
+pub(super) fn beside<R>(
+    mut take: impl FnMut(&Traced, Option<Nanos>) + Send,
+    work: impl FnOnce(Other) -> R,
+) -> R {
+    let (give, filled) = mpsc::sync_channel::<Block>(WAITING_MAX);
+    let (back, empty) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for mut block in filled {
+                for (request, took) in block.drain(..) {
+                    take(&request, took);
+                }
+                // Nobody needs it behind the last request.
+                let _ = back.send(block);
+            }
+        });
+        work(Other {
+            block: Vec::with_capacity(BLOCK),
+            give,
+            empty,
+        })
+    })
+}
+
+impl Other {
+    pub(super) fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+        self.block.push((*request, took));
+        if self.block.len() == BLOCK {
+            let next = self.empty.try_recv().unwrap_or_default();
+            // It only fails where the other thread panicked, which goes on in this one.
+            let _ = self.give.send(mem::replace(&mut self.block, next));
+        }
+    }
+
+    /// There are no more.
+    pub(super) fn finish(self) {
+        let _ = self.give.send(self.block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::op::Kind;
+
+    #[test]
+    fn every_request_is_seen_once_and_in_order() {
+        for count in [0, 1, BLOCK as u64, 20 * BLOCK as u64 + 7] {
+            let mut seen = Vec::new();
+            let handed = beside(
+                |request, took| seen.push((request.at.0, took)),
+                |mut other| {
+                    for at in 0..count {
+                        let request = Traced {
+                            at: Nanos(at),
+                            kind: Kind::Read,
+                            offset: 0,
+                            bytes: 512,
+                        };
+                        other.add(&request, Some(Nanos(at / 2)));
+                    }
+                    other.finish();
+                    count
+                },
+            );
+            assert_eq!(handed, count);
+            let expected = (0..count).map(|at| (at, Some(Nanos(at / 2))));
+            assert!(seen.into_iter().eq(expected), "{count}");
+        }
+    }
+}
