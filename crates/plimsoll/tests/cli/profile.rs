@@ -288,7 +288,7 @@ fn a_disk_without_load_has_a_profile_and_an_empty_window_none() {
         &["sdz", "it has sda, sda1, sdb, dm-0"],
     );
     let table = ["profile", "stat.txt", "--parquet", "no/such/table"];
-    refuses(&lab, &table, 1, &["no/such/table"]);
+    refused(&table, &["no/such/table"]);
     refused(&["profile", "none"], &["find a recording at none"]);
     refused(
         &["profile", "stat.txt", "--xlsx", "idle.xlsx"],
@@ -300,7 +300,7 @@ fn a_disk_without_load_has_a_profile_and_an_empty_window_none() {
         &["11:00", "such as 10m"],
     );
     let nowhere = ["profile", "stat.txt", "-o", "no/such/page.html"];
-    refuses(&lab, &nowhere, 1, &["no/such/page.html"]);
+    refused(&nowhere, &["no/such/page.html"]);
 }
 
 #[test]
