@@ -42,7 +42,8 @@ pub(super) fn main(args: &Appliance, state: &StateDir) -> Outcome {
     wanted
         .check()
         .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
-    for file in wanted.files() {
+    // A folder that is not there yet is made.
+    for file in wanted.files().into_iter().filter(|file| file.exists()) {
         super::super::refuse_existing(&file, args.force)?;
     }
     let mut hosts = super::super::nodes();
