@@ -175,7 +175,7 @@ pub(crate) fn failover(
             ground.strike(next, (sessions, others), calm, wanted, stop)
         });
         match strike {
-            Ok(strike) => done.strikes.extend(strike),
+            Ok(strike) => done.strikes.extend(strike.filter(is_told)),
             Err(failure) => return Ok((done, Err(failure))),
         }
         if stop.load(Ordering::Relaxed) {
@@ -184,6 +184,13 @@ pub(crate) fn failover(
         }
     }
     Ok((done, Ok(())))
+}
+
+/// One that was stopped before all was read back says nothing of what is there, unless it found that
+/// something is not.
+fn is_told(strike: &Strike) -> bool {
+    let data = &strike.check.data;
+    !data.interrupted || data.bad.total() > 0
 }
 
 fn stopped_after(faults: usize) -> Failure {
