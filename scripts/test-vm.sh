@@ -42,7 +42,7 @@ step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --fil
   -o "$place/failover.html"
 step stack scrub "$san"
 step stack down "$san"
-echo "a SAN of RAID 5 that outlived a power cut took $((SECONDS - began)) s from nothing to nothing"
+echo "a SAN of RAID 5 that outlived a power cut took $((SECONDS - began)) s, from no image until it was down"
 load() {
   step stack up "$1" --on "$place/lab.toml" --size 512M
   step run randwrite,size=16M "$@" --for 5s -o "$place/run-$1"

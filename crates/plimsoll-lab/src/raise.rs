@@ -78,7 +78,8 @@ impl Razed {
     }
 }
 
-/// A plan that could not be carried out; the text completes "failed to …: ". Everything begun has been undone, except what is named.
+/// A plan that could not be carried out; the text completes "failed to …: ". Everything begun has been
+/// undone, except what is named.
 #[derive(Debug)]
 pub struct RaiseError {
     /// What the failed step was for.

@@ -97,7 +97,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     match &args.output {
         None => super::print(&text),
         Some(path) => {
-            super::refuse_existing(path, args.force)?;
+            super::check_output(path, args.force)?;
             let wrong =
                 |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
             std::fs::write(path, text).map_err(wrong)?;
@@ -157,7 +157,7 @@ fn as_model(workload: Workload, args: &Args) -> Outcome {
             "export a model: give its file with -o FILE.toml",
         ));
     };
-    super::refuse_existing(path, args.force)?;
+    super::check_output(path, args.force)?;
     super::model_file::write(path, &mut model)?;
     super::model_file::end(&model, path)
 }

@@ -86,7 +86,7 @@ const WORKING_SET_BYTES: u64 = 1 << 30;
 
 pub(super) fn main(args: &Args) -> Outcome {
     if let Some(path) = &args.output {
-        super::refuse_existing(path, args.force)?;
+        super::check_output(path, args.force)?;
     }
     let recording = plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))?;
     let mut fitted = match recording {

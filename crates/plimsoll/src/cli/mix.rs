@@ -41,7 +41,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    super::refuse_existing(&args.output, args.force)?;
+    super::check_output(&args.output, args.force)?;
     let read = args.models.iter().map(|text| member(text));
     let read = read.collect::<Result<Vec<_>, _>>()?;
     let members: Vec<Member<'_>> = read

@@ -223,10 +223,16 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
+/// Refuses a file that cannot be written, or is not to be.
+fn check_output(path: &Path, force: bool) -> Result<(), Failure> {
+    check_directory_of(path)?;
+    refuse_existing(path, force)
+}
+
 /// Refuses to write over a file unless that is wanted.
 fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     if !path.exists() || force {
-        return check_directory_of(path);
+        return Ok(());
     }
     let text = format!("write {}: it exists", path.display());
     Err(Failure::usage(text).hint("give --force to overwrite it"))

@@ -70,7 +70,7 @@ enum Source {
 
 pub(super) fn main(args: &Args) -> Outcome {
     for path in args.files() {
-        super::refuse_existing(path, args.force)?;
+        super::check_output(path, args.force)?;
     }
     let described = match plimsoll_trace::open(&args.recording).map_err(failed(Code::Usage))? {
         Recording::Counters(counters) => of_counters(args, counters)?,

@@ -16,6 +16,7 @@ use beside::{AtWork, Others};
 use copies::Copier;
 use plimsoll_core::failover::{ClusterEvent, Failover, Strike};
 use plimsoll_core::fault::Fault;
+use plimsoll_core::ledger::LedgerCheck;
 use plimsoll_core::plan::{Action, Made, Question, Server, Site, Step};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
@@ -175,7 +176,9 @@ pub(crate) fn failover(
             ground.strike(next, (sessions, others), calm, wanted, stop)
         });
         match strike {
-            Ok(strike) => done.strikes.extend(strike.filter(is_told)),
+            Ok(strike) => done
+                .strikes
+                .extend(strike.filter(|strike| is_told(&strike.check))),
             Err(failure) => return Ok((done, Err(failure))),
         }
         if stop.load(Ordering::Relaxed) {
@@ -188,9 +191,8 @@ pub(crate) fn failover(
 
 /// One that was stopped before all was read back says nothing of what is there, unless it found that
 /// something is not.
-fn is_told(strike: &Strike) -> bool {
-    let data = &strike.check.data;
-    !data.interrupted || data.bad.total() > 0
+fn is_told(check: &LedgerCheck) -> bool {
+    !check.data.interrupted || check.data.bad.total() > 0
 }
 
 fn stopped_after(faults: usize) -> Failure {
@@ -650,5 +652,21 @@ impl Ground {
             }
             self.clock.pause(LOOK);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::data_check::Flaw;
+
+    #[test]
+    fn a_fault_whose_data_was_not_read_back_is_told_only_with_what_is_missing() {
+        let mut check = LedgerCheck::default();
+        assert!(is_told(&check));
+        check.data.interrupted = true;
+        assert!(!is_told(&check));
+        check.data.bad.count(Flaw::Lost);
+        assert!(is_told(&check));
     }
 }

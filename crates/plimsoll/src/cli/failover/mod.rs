@@ -123,7 +123,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 pub(super) fn main(args: &Args) -> Outcome {
     if let Some(path) = &args.output {
-        super::refuse_existing(path, args.force)?;
+        super::check_output(path, args.force)?;
     }
     let load = args.load()?;
     let asked = |text: &String| super::measure::asked(text, None);

@@ -43,7 +43,7 @@ pub(super) fn main(args: &Appliance, state: &StateDir) -> Outcome {
         .check()
         .map_err(|error| Failure::usage(format!("{what}: {error}")))?;
     // A folder that is not there yet is made.
-    for file in wanted.files().into_iter().filter(|file| file.exists()) {
+    for file in wanted.files() {
         super::super::refuse_existing(&file, args.force)?;
     }
     let mut hosts = super::super::nodes();
