@@ -40,6 +40,9 @@ pub struct Inventory {
     pub file: String,
     /// Address at which the nodes reach this machine; found out when absent.
     pub address: Option<String>,
+    /// Whether nodes and this machine cannot reach each other by their network, only by the commands
+    /// that give shells.
+    pub is_apart: bool,
     /// The machines, in the order in which stacks take them.
     pub machines: Vec<Machine>,
 }
@@ -139,8 +142,24 @@ impl Inventory {
         }
     }
 
+    /// Fails where this machine would be the client of servers that it does not reach.
+    pub(super) fn check_client(&self, choice: &Choice) -> Result<(), Unmet> {
+        if !self.is_apart || choice.stack.client_needs(choice).is_some() {
+            return Ok(());
+        }
+        Err(Unmet(vec![format!(
+            "its client is this machine, which is not in the network of the nodes of {}. That of virtual \
+             machines is made by root only: start them with sudo, or take a stack whose client can be a \
+             node (nvmetcp, drbd, iscsi(target=lio)), with load --from one",
+            self.file
+        )]))
+    }
+
     /// The address at which the servers reach this machine.
     pub(super) fn client_address(&self, servers: &[Node]) -> Result<String, Unmet> {
+        if self.is_apart {
+            return Ok("127.0.0.1".into());
+        }
         if let Some(address) = &self.address {
             return Ok(address.clone());
         }

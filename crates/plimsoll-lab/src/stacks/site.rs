@@ -85,6 +85,7 @@ pub(super) fn site(
         }
         Place::Namespaces => namespaces(shape, id, &here)?,
         Place::Inventory(inventory) => {
+            inventory.check_client(choice)?;
             let servers = inventory.servers(choice, shape, options, hosts)?;
             Site {
                 client: Node {

@@ -48,6 +48,7 @@ pub(crate) fn machines() -> Place {
     Place::Inventory(Box::new(Inventory {
         file: "lab.toml".into(),
         address: Some("10.0.0.99".into()),
+        is_apart: false,
         machines: (1..=3).map(machine).collect(),
     }))
 }

@@ -75,6 +75,9 @@ pub struct Image {
     pub size_bytes: u64,
 }
 
+/// Where root's images are, which everybody may read.
+const SHARED: &str = "/var/lib/plimsoll";
+
 /// Where images are: what is there is of use again, so it is not undone but removed on request.
 fn images(state: &StateDir) -> PathBuf {
     state.path().join("images")
@@ -88,11 +91,19 @@ pub fn recipe() -> String {
     format!("{:016x}", fingerprint(&all))
 }
 
-/// The image of this program, of the newest kernel, if there is one.
+/// The image of this program, of the newest kernel, if there is one: of this state directory, else one that
+/// root made.
 ///
 /// # Errors
 /// When the folder of images cannot be read.
 pub fn find(state: &StateDir) -> io::Result<Option<Image>> {
+    match find_in(state)? {
+        Some(found) => Ok(Some(found)),
+        None => find_in(&StateDir::new(Path::new(SHARED))),
+    }
+}
+
+fn find_in(state: &StateDir) -> io::Result<Option<Image>> {
     let begin = format!("{}-", recipe());
     let mut found = all(state)?;
     found.retain(|dir| name_of(dir).starts_with(&begin));
@@ -159,9 +170,15 @@ pub fn make(
     hosts: &mut dyn Hosts,
     watch: &mut dyn FnMut(&Step),
 ) -> Result<Image, VmError> {
+    if !hosts.here().is_root() {
+        return Err(VmError::State(
+            "only root can unpack a system: make it once with sudo plimsoll vm image, and everybody on this \
+             machine can boot it"
+                .into(),
+        ));
+    }
     let needs = Needs {
         programs: PROGRAMS.to_vec(),
-        root: true,
         ..Needs::default()
     };
     needs.check(hosts.here())?;
@@ -176,7 +193,7 @@ pub fn make(
         raise_telling(&plan, None, hosts, journal, watch)
     });
     razed_whole(&raze(raised?.journal, hosts))?;
-    let found = find(state).map_err(HostError::io("look at", &images(state)))?;
+    let found = find_in(state).map_err(HostError::io("look at", &images(state)))?;
     found.ok_or_else(|| VmError::State(format!("no image appeared at {}", image.display())))
 }
 
@@ -308,7 +325,7 @@ mod tests {
     fn the_newest_image_of_this_recipe_is_taken_and_all_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let state = StateDir::new(place.path());
-        assert_eq!(find(&state).unwrap(), None);
+        assert_eq!(find_in(&state).unwrap(), None);
         let other = format!("{:016x}-6.2.0", 1);
         for name in [
             format!("{}-6.1.0-1", recipe()),
@@ -319,12 +336,13 @@ mod tests {
             fs::create_dir_all(&dir).unwrap();
             fs::write(dir.join("root.erofs"), "12345").unwrap();
         }
-        let found = find(&state).unwrap().unwrap();
+        let found = find_in(&state).unwrap().unwrap();
         assert_eq!((found.kernel.as_str(), found.size_bytes), ("6.1.0-2", 5));
         // One that never became whole is none.
         fs::create_dir(images(&state).join(format!("{}-6.1.0-3", recipe()))).unwrap();
-        assert_eq!(find(&state).unwrap(), Some(found));
+        assert_eq!(find_in(&state).unwrap(), Some(found.clone()));
+        assert_eq!(find(&state).unwrap(), Some(found), "its own first");
         assert_eq!(remove(&state).unwrap(), 3);
-        assert_eq!(find(&state).unwrap(), None);
+        assert_eq!(find_in(&state).unwrap(), None);
     }
 }

@@ -79,8 +79,8 @@ pub(super) struct Machine<'a> {
     pub(super) address: &'a str,
     /// Last two numbers of its hardware address.
     pub(super) hardware: (u8, u8),
-    /// The interface on this machine that its network ends at.
-    pub(super) tap: &'a str,
+    /// What its network ends at on this machine, as `-netdev` is told.
+    pub(super) cable: &'a str,
 }
 
 impl Common<'_> {
@@ -131,11 +131,8 @@ impl Common<'_> {
                 format!("virtio-blk-pci,id={device},drive={serial},serial={serial}"),
             );
         }
-        let (tap, (network, number)) = (machine.tap, machine.hardware);
-        add(
-            "-netdev",
-            format!("tap,id=net0,ifname={tap},script=no,downscript=no"),
-        );
+        let (network, number) = machine.hardware;
+        add("-netdev", format!("{},id=net0", machine.cable));
         let address = format!("52:54:00:92:{network:02x}:{number:02x}");
         add(
             "-device",

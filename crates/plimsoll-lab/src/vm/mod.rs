@@ -32,6 +32,7 @@ use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir
 use crate::raise::{RaiseError, Razed, list, raise, raise_telling, raze};
 use crate::stacks::{Needs, Unmet, manage::new_id};
 use image::{Image, text_of};
+use plan::Wires;
 use port::Port;
 use power::Order;
 
@@ -194,18 +195,15 @@ pub fn check(wanted: &Wanted, state: &StateDir, host: &dyn Host) -> Result<(), V
         Err(error) if error.is_absent() => {}
         Err(error) => return Err(error.into()),
     }
+    let mut programs = vec![machine::QEMU, "setsid", "grep"];
+    if Wires::of(host) == Wires::Bridge {
+        programs.push("ip");
+    }
     let needs = Needs {
-        programs: vec![machine::QEMU, "ip", "setsid", "grep"],
+        programs,
         ..Needs::default()
     };
     needs.check(host)?;
-    if !host.is_root() {
-        return Err(VmError::State(
-            "the machines' network is made of a bridge and interfaces of this machine, which only \
-             root can make: run it with sudo"
-                .into(),
-        ));
-    }
     check_memory(wanted)
 }
 
@@ -283,7 +281,8 @@ pub fn up(
     let dir = text_of(&dir_of(state));
     plan::check_dir(&dir)?;
     let network = crate::stacks::site::free_network(&id)?;
-    let planned = plan::Planned::new(wanted, (&id, &dir, network), commands);
+    let wires = Wires::of(hosts.here());
+    let planned = plan::Planned::new(wanted, (&id, &dir, network), wires, commands);
     let header = Header {
         kind: Kind::Machines,
         nodes: planned.nodes.clone(),
@@ -369,11 +368,14 @@ impl Lab {
         &self.record.header.nodes
     }
 
-    /// Address of this machine in their network.
+    /// Address of this machine in their network, if it is in it.
     #[must_use]
-    pub fn address(&self) -> String {
-        let first = self.nodes().first();
-        first.map_or_else(String::new, |node| plan::address_here(&node.address))
+    pub fn address(&self) -> Option<String> {
+        let is_bridge = |step: &Step| matches!(step.apply, Action::MakeBridge { .. });
+        let mut entries = self.record.entries.iter();
+        let is_in = entries.any(|entry| is_bridge(&entry.step));
+        let first = self.nodes().first().filter(|_| is_in)?;
+        Some(plan::address_here(&first.address))
     }
 
     /// When they were brought up, RFC 3339.

@@ -5,7 +5,7 @@ use plimsoll_core::plan::{Action, Cmd, Node, Plan, Reach, Ready, Step};
 
 use super::machine::{Acceleration, Common, Machine, file_in};
 use super::{Commands, SWITCH, VmError, switch};
-use crate::host::watchdog;
+use crate::host::{Host, network, watchdog};
 use crate::stacks::site::bridge_name;
 
 /// Last number of this machine's address in the machines' network.
@@ -34,6 +34,33 @@ const DISK_MIN: u64 = 64 << 20;
 
 /// Most bytes in the path of a socket, as the kernel has it, without what names a machine's.
 const DIR_MAX: usize = 107 - "/c20.port7".len();
+
+/// How the cables of machines are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wires {
+    /// By a bridge of this machine, which is in their network, too. Only root can make one.
+    Bridge,
+    /// By a multicast group on the loopback interface of this machine, which is not in their network.
+    Group,
+}
+
+impl Wires {
+    /// The best that whoever runs this can have.
+    pub(super) fn of(host: &dyn Host) -> Wires {
+        match host.is_root() {
+            true => Wires::Bridge,
+            false => Wires::Group,
+        }
+    }
+}
+
+/// The group of the machines of a journal: an address for use within an organisation (RFC 2365) and a port
+/// that nobody is likely to have chosen too. What others send there would be dropped for its addresses.
+fn group(id: &str) -> String {
+    let [a, b, c, d, ..] = network::fingerprint(id).to_le_bytes();
+    let port = 20_000 + u16::from_le_bytes([c, d]) % 20_000;
+    format!("239.192.{a}.{b}:{port}")
+}
 
 /// What machines are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +158,7 @@ pub(super) struct Planned<'a> {
     id: &'a str,
     dir: &'a str,
     network: u8,
+    wires: Wires,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -138,6 +166,7 @@ impl<'a> Planned<'a> {
     pub(super) fn new(
         wanted: &'a Wanted,
         (id, dir, network): (&'a str, &'a str, u8),
+        wires: Wires,
         commands: &Commands,
     ) -> Self {
         let numbers = |count: u16, first: u8| (first..).take(count.into());
@@ -163,6 +192,7 @@ impl<'a> Planned<'a> {
             id,
             dir,
             network,
+            wires,
         }
     }
 
@@ -187,14 +217,16 @@ impl<'a> Planned<'a> {
         );
         let here = format!("10.92.{}.{HERE_NUMBER}", self.network);
         let bridge = bridge_name(&here);
-        plan.step(
-            "make the network of the machines",
-            Action::MakeBridge {
-                name: bridge.clone(),
-                address: format!("{here}/24"),
-            },
-            Some(Action::RemoveLink(bridge.clone())),
-        );
+        if self.wires == Wires::Bridge {
+            plan.step(
+                "make the network of the machines",
+                Action::MakeBridge {
+                    name: bridge.clone(),
+                    address: format!("{here}/24"),
+                },
+                Some(Action::RemoveLink(bridge.clone())),
+            );
+        }
         self.add_switch(&mut plan);
         for node in &self.nodes {
             self.add_machine(&mut plan, &common, node, &bridge);
@@ -238,23 +270,39 @@ impl<'a> Planned<'a> {
         }
         let number = node.address.rsplit('.').next();
         let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
-        // It is there as long as the machine is: QEMU makes it, and the kernel removes it.
-        let tap = format!("{bridge}{name}");
+        let (cable, ready) = self.cable(name, bridge);
         let machine = Machine {
             name,
             address: &format!("{}/24", node.address),
             hardware: (self.network, number),
-            tap: &tap,
+            cable: &cable,
         };
         let mark = mark(self.id, name);
-        // As soon as it is there it is joined to the network, and the machine boots meanwhile.
-        let join = ["link", "set", "dev", &tap, "master", bridge, "up"];
         let start = Action::Start {
             cmd: common.command(&machine),
             mark: mark.clone(),
             log: file_in(self.dir, name, "log"),
-            ready: Ready::Succeeds(Cmd::new("ip", join)),
+            ready,
         };
         plan.step(&why_start(name), start, Some(Action::Stop { mark }));
+    }
+
+    /// What QEMU makes of a machine's network, and how it is seen that this is there.
+    fn cable(&self, name: &str, bridge: &str) -> (String, Ready) {
+        match self.wires {
+            Wires::Bridge => {
+                // It is there as long as the machine is: QEMU makes it, and the kernel removes it. As soon as
+                // it is there it is joined to the network, and the machine boots meanwhile.
+                let tap = format!("{bridge}{name}");
+                let join = ["link", "set", "dev", &tap, "master", bridge, "up"];
+                let ready = Ready::Succeeds(Cmd::new("ip", join));
+                (format!("tap,ifname={tap},script=no,downscript=no"), ready)
+            }
+            Wires::Group => {
+                let group = group(self.id);
+                let ready = Ready::Exists(file_in(self.dir, name, "qmp"));
+                (format!("socket,mcast={group},localaddr=127.0.0.1"), ready)
+            }
+        }
     }
 }

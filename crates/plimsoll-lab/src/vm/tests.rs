@@ -20,7 +20,47 @@ fn planned(wanted: &Wanted) -> plan::Planned<'_> {
         program: ["/bin/plimsoll", "vm"].map(String::from).into(),
         options: Vec::new(),
     };
-    plan::Planned::new(wanted, ("vm-1", "/state/machines", 7), &commands)
+    plan::Planned::new(
+        wanted,
+        ("vm-1", "/state/machines", 7),
+        Wires::Bridge,
+        &commands,
+    )
+}
+
+#[test]
+fn without_root_machines_are_joined_among_themselves() {
+    let wanted = wanted();
+    let commands = Commands {
+        program: Vec::new(),
+        options: Vec::new(),
+    };
+    let steps_of = |id| {
+        let place = (id, "/state/machines", 7);
+        let planned = plan::Planned::new(&wanted, place, Wires::Group, &commands);
+        let steps = planned.steps("/image", Acceleration::Emulation).steps;
+        steps
+            .iter()
+            .map(|step| step.apply.to_string())
+            .collect::<Vec<_>>()
+    };
+    let group_of = |line: &str| -> Option<String> {
+        let (_, rest) = line.split_once("-netdev socket,mcast=")?;
+        Some(rest.split_once(',')?.0.to_owned())
+    };
+    let steps = steps_of("vm-1");
+    let groups: Vec<String> = steps.iter().filter_map(|line| group_of(line)).collect();
+    assert_eq!(groups.len(), 2, "{steps:#?}");
+    assert_eq!(groups[0], groups[1]);
+    let (address, port) = groups[0].split_once(':').unwrap();
+    assert!(address.starts_with("239.192."), "{address}");
+    assert!((20_000..40_000).contains(&port.parse::<u16>().unwrap()));
+    // Two sets of machines do not hear each other.
+    let others = steps_of("vm-2");
+    let other = others.iter().find_map(|line| group_of(line)).unwrap();
+    assert_ne!(other, groups[0]);
+    let needs_root = |line: &&String| line.contains("bridge") || line.contains("ip link");
+    assert_eq!(steps.iter().filter(needs_root).count(), 0, "{steps:#?}");
 }
 
 #[test]

@@ -36,6 +36,9 @@ const SSH_OPTIONS: [&str; 7] = [
 struct InventoryFile {
     /// Address of this machine for the nodes.
     address: Option<String>,
+    /// Whether this machine and the nodes cannot reach each other by their network.
+    #[serde(default)]
+    apart: bool,
     /// Configuration file for ssh, instead of the user's.
     ssh_config: Option<String>,
     #[serde(default)]
@@ -112,10 +115,18 @@ fn parse(text: &str, folder: &Path, shown: &str) -> Result<Inventory, String> {
     }
     if let Some(address) = &file.address {
         check_address(address)?;
+        if file.apart {
+            return Err(
+                "it says where the nodes reach this machine (address) and that they do not \
+                        (apart): leave one out"
+                    .into(),
+            );
+        }
     }
     Ok(Inventory {
         file: shown.into(),
         address: file.address,
+        is_apart: file.apart,
         machines,
     })
 }

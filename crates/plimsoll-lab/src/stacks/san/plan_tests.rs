@@ -24,6 +24,7 @@ fn machines(count: u8, fence: &[&str]) -> Place {
     Place::Inventory(Box::new(Inventory {
         file: "lab.toml".into(),
         address: Some("10.92.1.254".into()),
+        is_apart: false,
         machines: (1..=count).map(machine).collect(),
     }))
 }

@@ -24,9 +24,12 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), Failure> {
 }
 
 /// What stands in the file.
-pub(super) fn written(address_here: &str, nodes: &[Node]) -> String {
+pub(super) fn written(address_here: Option<&str>, nodes: &[Node]) -> String {
     let mut text = format!("{FIRST_LINE} Its next one may replace this file.\n");
-    let _ = writeln!(text, "address = {}", quoted(address_here));
+    let _ = match address_here {
+        Some(address) => writeln!(text, "address = {}", quoted(address)),
+        None => writeln!(text, "apart = true"),
+    };
     for node in nodes {
         let Reach::Agent(words) = &node.reach else {
             continue;
@@ -80,9 +83,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("lab.toml");
         refuse_foreign(&file).unwrap();
-        std::fs::write(&file, written("10.92.7.254", &[node])).unwrap();
+        let nodes = [node];
+        std::fs::write(&file, written(None, &nodes)).unwrap();
+        let read = super::super::super::inventory::read(&file).unwrap();
+        assert_eq!((read.address, read.is_apart), (None, true));
+        std::fs::write(&file, written(Some("10.92.7.254"), &nodes)).unwrap();
         let read = super::super::super::inventory::read(&file).unwrap();
         assert_eq!(read.address.as_deref(), Some("10.92.7.254"));
+        assert!(!read.is_apart);
         let machine = &read.machines[0];
         assert_eq!((&*machine.name, &machine.reach[..]), ("n1", &words[..]));
         assert_eq!(machine.power, words);

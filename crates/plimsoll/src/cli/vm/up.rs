@@ -84,7 +84,8 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
         super::verdict(&razed.problems())?;
         return super::super::done(Code::Interrupted);
     }
-    let text = inventory::written(&lab.address(), lab.nodes());
+    let address = lab.address();
+    let text = inventory::written(address.as_deref(), lab.nodes());
     std::fs::write(&args.output, text).map_err(|error| {
         Failure::new(
             Code::Failed,
@@ -94,8 +95,17 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     })?;
     let names: Vec<&str> = lab.nodes().iter().map(|node| &*node.name).collect();
     let file = args.output.display();
+    let stack = match address {
+        Some(_) => "nfs",
+        None => {
+            super::super::say(
+                "without root this machine is not in their network: load comes from the clients (--from c1)",
+            );
+            "nvmetcp"
+        }
+    };
     super::super::print(&format!(
-        "{} are up after {:.1} s; {file} names them. Go on with:\n  plimsoll stack up nfs --on {file}\n  \
+        "{} are up after {:.1} s; {file} names them. Go on with:\n  plimsoll stack up {stack} --on {file}\n  \
          plimsoll vm shell {}\n  plimsoll vm down",
         names.join(", "),
         clock.now().saturating_sub(began).as_secs_f64(),
