@@ -11,13 +11,13 @@ use super::MOUNT_PORT;
 use crate::stacks::{Needs, Order};
 
 /// What speaks with the kernel.
-const SCRIPT: &str = include_str!("kernel.sh");
+pub(in crate::stacks) const SCRIPT: &str = include_str!("kernel.sh");
 
 /// The port of the port mapper.
 const MAPPER_PORT: u16 = 111;
 
 /// Where the script lies, in the stack's directory.
-const NAME: &str = "kernel.sh";
+pub(in crate::stacks) const NAME: &str = "kernel.sh";
 
 pub(in crate::stacks) fn needs() -> Needs {
     Needs {
@@ -42,6 +42,11 @@ pub(in crate::stacks) struct Kernel<'a> {
     pub(in crate::stacks) is_async: bool,
     /// Most bytes that one call moves.
     pub(in crate::stacks) transfer_bytes: u64,
+}
+
+/// Where clients reach what a kernel serves.
+pub(in crate::stacks) fn address(server: &str, exported: &str) -> String {
+    format!("nfs://{server}{exported}?mountport={MOUNT_PORT}")
 }
 
 impl Kernel<'_> {
@@ -87,7 +92,7 @@ impl Kernel<'_> {
 
     /// Where clients reach it.
     pub(in crate::stacks) fn address(&self, server: &str) -> String {
-        format!("nfs://{server}{}?mountport={MOUNT_PORT}", self.exported)
+        address(server, self.exported)
     }
 
     fn script(&self) -> String {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The nodes of a SAN and its client, as steps.
 
-use plimsoll_core::plan::{Action, Cmd, Node, Plan, Ready, Server};
+use plimsoll_core::plan::{Action, Arg, Cmd, Node, Plan, Ready, Server};
 use std::fmt::Write as _;
 
+use super::super::nfs::kernel;
 use super::super::node::chain::{Chain, SECTOR_BYTES};
 use super::super::node::{self, file_system};
 use super::super::{Order, Unmet};
@@ -28,6 +29,10 @@ pub(super) const REBUILD_LIMIT_S: u32 = 3600;
 
 /// The port of iSCSI.
 const PORT: u16 = 3260;
+
+/// The array of a node, and where the agent mounts what is on it where that is exported.
+const ARRAY: &str = "/dev/md127";
+const EXPORTED: &str = "/run/plimsoll-san/export";
 
 /// The cluster of an order.
 #[derive(Debug)]
@@ -94,17 +99,34 @@ impl<'a> Cluster<'a> {
         format!("iqn.2026-01.lab.plimsoll:{}", self.order.id)
     }
 
+    /// The service address without its prefix.
+    fn address(&self) -> &str {
+        self.service.split('/').next().unwrap_or_default()
+    }
+
     /// Where clients find the disk.
     fn portal(&self) -> String {
-        let address = self.service.split('/').next().unwrap_or_default();
-        format!("{address}:{PORT}")
+        format!("{}:{PORT}", self.address())
+    }
+
+    /// Where clients find the export, if that is no disk.
+    pub(super) fn export(&self) -> Option<String> {
+        let exports_files = self.exports_files();
+        exports_files.then(|| kernel::address(self.address(), EXPORTED))
+    }
+
+    fn exports_files(&self) -> bool {
+        config::exports_files(self.order.settings())
     }
 
     pub(super) fn description(&self) -> String {
         let settings = self.order.settings();
+        let exported = match self.export() {
+            Some(export) => format!("NFS at {export}; plimsoll is the client"),
+            None => format!("iSCSI at {} as {}.service", self.portal(), self.names()),
+        };
         format!(
-            "{} on RAID {} of the kernel over {} nodes by iSCSI{}, moved by pacemaker, exported by iSCSI \
-             at {} as {}.service",
+            "{} on RAID {} of the kernel over {} nodes by iSCSI{}, moved by pacemaker, exported by {exported}",
             settings.text("fs"),
             settings.text("raid"),
             self.with_disks,
@@ -113,8 +135,6 @@ impl<'a> Cluster<'a> {
             } else {
                 ""
             },
-            self.portal(),
-            self.names()
         )
     }
 
@@ -172,12 +192,13 @@ impl<'a> Cluster<'a> {
     }
 
     fn parameters(&self) -> Parameters {
+        let settings = self.order.settings();
         let of_all = |value: &dyn Fn(&Node) -> String| {
             let pair = |node: &Node| format!("{}={}", node.name, value(node));
             let pairs: Vec<String> = self.with_disks().iter().map(pair).collect();
             pairs.join(" ")
         };
-        vec![
+        let mut parameters = vec![
             ("disks", of_all(&|node| self.disk(node))),
             ("addresses", of_all(&|node| node.address.clone())),
             ("iqn", self.names()),
@@ -187,15 +208,19 @@ impl<'a> Cluster<'a> {
             // Twice the time after which a cut is seen by everybody, and a little more.
             (
                 "hold",
-                if self.order.settings().flag("hold") {
-                    "on"
-                } else {
-                    "off"
-                }
-                .into(),
+                if settings.flag("hold") { "on" } else { "off" }.into(),
             ),
             ("sure_s", (self.token_ms.div_ceil(1000) * 5 + 3).to_string()),
-        ]
+        ];
+        if self.exports_files() {
+            let script = |node: &Node| format!("{}/{}", self.dir(node), kernel::NAME);
+            parameters.extend([
+                ("export", "nfs".into()),
+                ("fs", settings.text("fs").into()),
+                ("nfs", of_all(&script)),
+            ]);
+        }
+        parameters
     }
 
     /// What the script of a node reads.
@@ -207,11 +232,17 @@ impl<'a> Cluster<'a> {
             .map(|(name, value)| format!("{name}='{value}'\n"))
             .collect();
         let count = self.members().len();
-        let level = self.order.settings().text("raid");
+        let settings = self.order.settings();
+        let level = settings.text("raid");
         let (names, node) = (names.join(" "), &node.name);
+        let made = match self.exports_files() {
+            true => file_system::make(settings, &Arg::from(ARRAY)).to_string(),
+            // The client makes one.
+            false => String::new(),
+        };
         let _ = write!(
             text,
-            "parameters='{names}'\nnode={node}\nlevel={level}\nmembers={count}\n"
+            "parameters='{names}'\nnode={node}\nlevel={level}\nmembers={count}\nmake_fs='{made}'\n"
         );
         text
     }
@@ -293,7 +324,10 @@ impl<'a> Cluster<'a> {
             None,
         );
         write("settings", self.settings_of(node), None);
-        for (name, text) in FILES {
+        let of_export = self
+            .exports_files()
+            .then_some((kernel::NAME, kernel::SCRIPT));
+        for (name, text) in FILES.into_iter().chain(of_export) {
             write(name, text.into(), None);
         }
         let look = Action::Run(self.script(node, &["free"]));

@@ -31,6 +31,11 @@ pub(super) fn nodes(settings: &Settings) -> Result<u16, Unmet> {
     Ok(u16::try_from(count).unwrap_or(least))
 }
 
+/// Whether what is exported is the file system on the array, not the array.
+pub(super) fn exports_files(settings: &Settings) -> bool {
+    settings.text("export") == "nfs"
+}
+
 /// The silence after which a node counts as lost.
 pub(super) fn token_ms(settings: &Settings) -> Result<u64, Unmet> {
     let asked = settings.time("token");

@@ -8,8 +8,9 @@
 use plimsoll_core::plan::{Action, Cmd, Made, Plan, Proof};
 use plimsoll_core::settings::{Setting, Unit};
 
+use super::nfs::kernel;
 use super::node::{self, chain, file_system};
-use super::{Choice, Needs, Order, Place, Shape, Stack, Unmet, Verb};
+use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, Verb};
 use crate::journal::Record;
 use cluster::Cluster;
 
@@ -64,13 +65,20 @@ const SETTINGS: &[Setting] = &[
         help: "which of two nodes that lost each other goes on: the one that runs the array, which cuts \
                the other's power 3 s sooner; or any, by chance",
     },
+    Setting {
+        name: "export",
+        unit: Unit::Choice(&["iscsi", "nfs"]),
+        default: "iscsi",
+        help: "how the array is exported: as a disk, whose file system the client makes; or a file system \
+               on it, by the NFS server of the kernel",
+    },
     file_system::FS,
     Setting {
         name: "fail_after",
         unit: Unit::Time,
         default: "5min",
-        help: "time without the target after which the client here fails instead of waiting, from 1s to \
-               1h: longer than any outage",
+        help: "time without the target after which the iSCSI client here fails instead of waiting, from \
+               1s to 1h: longer than any outage",
     },
 ];
 
@@ -85,7 +93,7 @@ impl Stack for San {
 
     fn about(&self) -> &'static str {
         "the poor man's SAN: RAID 1 or 5 of the kernel over iSCSI disks of several nodes, moved between \
-         them by pacemaker, exported by iSCSI (LIO)"
+         them by pacemaker, exported by iSCSI (LIO) or NFS"
     }
 
     fn settings(&self) -> &'static [Setting] {
@@ -107,6 +115,9 @@ impl Stack for San {
     }
 
     fn needs(&self, choice: &Choice) -> Needs {
+        if config::exports_files(&choice.settings) {
+            return Needs::default();
+        }
         chain::needs().and(Needs {
             programs: vec!["mount", file_system::maker(&choice.settings)],
             qemu_modules: vec!["block-iscsi.so"],
@@ -114,8 +125,15 @@ impl Stack for San {
         })
     }
 
-    fn server_needs(&self, _: &Choice) -> Needs {
-        Needs {
+    fn server_needs(&self, choice: &Choice) -> Needs {
+        let of_export = match config::exports_files(&choice.settings) {
+            true => kernel::needs().and(Needs {
+                programs: vec!["nsenter", "mount", file_system::maker(&choice.settings)],
+                ..Needs::default()
+            }),
+            false => Needs::default(),
+        };
+        of_export.and(Needs {
             programs: vec![
                 "sh",
                 "unshare",
@@ -137,7 +155,7 @@ impl Stack for San {
             ],
             root: true,
             ..Needs::default()
-        }
+        })
     }
 
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
@@ -147,11 +165,15 @@ impl Stack for San {
         let mut plan = Plan::default();
         node::add_dir(&mut plan, &dir);
         cluster.add_to(&mut plan);
-        let at = cluster.add_client(&mut plan)?;
-        let settings = order.settings();
+        let address = cluster.export();
+        let mount_dir = match address {
+            Some(_) => String::new(),
+            None => cluster.add_client(&mut plan)?,
+        };
         let made = Made {
-            mount_dir: at,
-            file_system: settings.text("fs").into(),
+            mount_dir,
+            address,
+            file_system: order.settings().text("fs").into(),
             description: cluster.description(),
             servers: cluster.servers(),
             proofs: proofs(&cluster),
@@ -159,6 +181,21 @@ impl Stack for San {
             ..Made::default()
         };
         Ok((plan, made))
+    }
+
+    fn client_needs(&self, choice: &Choice) -> Option<Needs> {
+        config::exports_files(&choice.settings).then(Needs::default)
+    }
+
+    fn client(&self, order: &Order<'_>, _: ClientPlace<'_>) -> Result<(Plan, Made), Unmet> {
+        let address = Cluster::of(order)?.export();
+        Ok((
+            Plan::default(),
+            Made {
+                address,
+                ..Made::default()
+            },
+        ))
     }
 
     fn change(

@@ -233,6 +233,9 @@ fn the_agent_keeps_to_the_codes_of_its_standard() {
         "md",
         "sure_s",
         "hold",
+        "export",
+        "fs",
+        "nfs",
     ] {
         assert!(
             described.contains(&format!("<parameter name=\"{name}\"")),
@@ -257,19 +260,69 @@ fn the_agent_keeps_to_the_codes_of_its_standard() {
 
 #[test]
 fn every_parameter_that_a_plan_sets_is_one_of_the_agent() {
-    let planned = planned("san", machines(2, &["/lab/power"])).unwrap();
-    let settings = written(&planned, "n1", "/settings");
-    let names = settings
-        .lines()
-        .find_map(|line| line.strip_prefix("parameters='"))
-        .unwrap();
     let described = String::from_utf8(agent(&["meta-data"], &[]).stdout).unwrap();
-    for name in names.trim_end_matches('\'').split(' ') {
-        assert!(
-            described.contains(&format!("<parameter name=\"{name}\"")),
-            "{name}"
-        );
+    for text in ["san", "san(export=nfs)"] {
+        let planned = planned(text, machines(2, &["/lab/power"])).unwrap();
+        let settings = written(&planned, "n1", "/settings");
+        let names = settings
+            .lines()
+            .find_map(|line| line.strip_prefix("parameters='"))
+            .unwrap();
+        for name in names.trim_end_matches('\'').split(' ') {
+            assert!(
+                described.contains(&format!("<parameter name=\"{name}\"")),
+                "{name}"
+            );
+        }
     }
+}
+
+#[test]
+fn a_file_system_is_exported_instead_of_a_disk_where_that_is_asked() {
+    let planned = planned("san(export=nfs,fs=xfs)", machines(2, &["/lab/power"])).unwrap();
+    let at = "nfs://10.92.1.200/run/plimsoll-san/export?mountport=20048";
+    let made = &planned.made;
+    assert_eq!((made.address.as_deref(), &*made.mount_dir), (Some(at), ""));
+    assert!(made.description.contains(at), "{}", made.description);
+    let settings = written(&planned, "n2", "/settings");
+    for part in [
+        "make_fs='mkfs.xfs -q -K /dev/md127'",
+        "export='nfs'",
+        "fs='xfs'",
+        "n2=/srv/bench/plimsoll-san-export-nfs-fs-xfs-",
+    ] {
+        assert!(settings.contains(part), "{part} in {settings}");
+    }
+    // The machine that made the array is asked before anything is made whether it serves already.
+    let script = written(&planned, "n1", "/kernel.sh");
+    assert!(script.contains("exportfs"), "{script}");
+    // No disk comes here.
+    let here = |step: &&Step| step.apply.to_string().contains("qemu-storage-daemon");
+    assert_eq!(planned.plan.steps.iter().filter(here).count(), 0);
+}
+
+/// What must be known to export, and what must be there.
+#[test]
+fn the_agent_refuses_an_export_that_it_does_not_know() {
+    let known = [
+        ("disks", "n1=/d"),
+        ("addresses", "n1=10.0.0.1"),
+        ("iqn", "iqn.x"),
+        ("service", "10.0.0.9/24"),
+        ("serial", "S"),
+        ("uuid", "U"),
+    ];
+    let code = |more: &[(&str, &str)]| {
+        let parameters = [&known, more].concat();
+        agent(&["validate-all"], &parameters).status.code()
+    };
+    assert_eq!(code(&[("export", "floppy")]), Some(6));
+    assert_eq!(code(&[("export", "nfs")]), Some(6), "no script");
+    assert_eq!(
+        code(&[("export", "nfs"), ("nfs", "n2=/s")]),
+        Some(6),
+        "none of this node"
+    );
 }
 
 #[test]
