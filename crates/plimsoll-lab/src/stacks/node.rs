@@ -15,7 +15,7 @@ pub(super) mod nbd;
 
 use plimsoll_core::plan::{self, Action, Cmd, HERE, Plan, Proof, Ready, Server};
 use plimsoll_core::settings::{Setting, Unit};
-use plimsoll_core::units::Nanos;
+use plimsoll_core::units::{self, Nanos};
 use std::path::Path;
 
 use super::{MIN_SIZE_BYTES, Needs, Order, SPARE_BYTES, Unmet};
@@ -133,7 +133,8 @@ pub(super) fn check_size(order: &Order<'_>, disks: usize) -> Result<(), Unmet> {
     let mut unmet = Vec::new();
     if size < MIN_SIZE_BYTES || !size.is_multiple_of(SIZE_STEP_BYTES) {
         unmet.push(format!(
-            "--size {size} is not possible: each disk has at least {}M, in whole MiB",
+            "--size of {} is not possible: each disk has at least {}M, in whole MiB",
+            units::size(size as f64),
             MIN_SIZE_BYTES >> 20
         ));
     }

@@ -20,7 +20,6 @@ use plimsoll_core::ledger::LedgerCheck;
 use plimsoll_core::plan::{Action, Made, Question, Server, Site, Step};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_engine::Place;
 use plimsoll_lab::faults::{self, Blow};
 use plimsoll_lab::host::{Clock, Hosts as _, Nodes, SystemClock};
 use plimsoll_lab::journal::StateDir;
@@ -142,7 +141,7 @@ pub(crate) fn failover(
         place: target.place(),
     };
     others.check()?;
-    let (load, most) = load(wanted, target.place(), stop, tell)?;
+    let (load, most) = load(wanted, &ground, others, stop, tell)?;
     let mut done = Failover {
         name: wanted.name.into(),
         description: ground.made.description.clone(),
@@ -203,21 +202,29 @@ fn stopped_after(faults: usize) -> Failure {
     Failure::new(Code::Interrupted, text)
 }
 
-/// What the sessions do, and the most that they could where that was asked for.
+/// What the sessions do, and the most that they could, with all that is beside them at work, where that
+/// was asked for.
 fn load(
     wanted: &Wanted<'_>,
-    place: Place<'_>,
+    ground: &Ground,
+    others: Others<'_>,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Load, Option<f64>), Failure> {
     let Some(share) = wanted.share else {
         return Ok((wanted.load, None));
     };
-    let (path, seed) = (
-        wanted.ledgers.join("most.ledger"),
-        wanted.seed.derive("most", 0),
-    );
-    let most = ceiling::per_session((place, wanted.name), &wanted.load, &path, seed, stop)?;
+    let ledger = wanted.ledgers.join("most.ledger");
+    let seed = wanted.seed.derive("most", 0);
+    let place = (others.place, wanted.name);
+    let most = std::thread::scope(|scope| {
+        // Faults are counted from 1.
+        let beside = others.begin(scope, (&ledger, seed), 0)?;
+        ground.wait_until(FULL_WITHIN, stop, || beside.are_ready());
+        let most = ceiling::per_session(place, &wanted.load, &ledger, seed, stop)?;
+        beside.told(stop)?;
+        Ok(most)
+    })?;
     if stop.load(Ordering::Relaxed) {
         return Err(stopped());
     }
@@ -232,6 +239,23 @@ fn load(
         ..wanted.load
     };
     Ok((load, Some(most)))
+}
+
+/// What is said of sessions that did not come to do what they should.
+fn never_calm(
+    (mut sessions, others): (Sessions<'_>, AtWork<'_>),
+    name: &str,
+    stop: &AtomicBool,
+) -> Result<Option<Strike>, Failure> {
+    let ended = sessions.end();
+    let told = others.told(stop);
+    // Who was stopped says that of everything.
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    ended?;
+    told?;
+    Err(not_carried(name))
 }
 
 fn not_carried(name: &str) -> Failure {
@@ -386,12 +410,7 @@ impl Ground {
         stop: &AtomicBool,
     ) -> Result<Option<Strike>, Failure> {
         if !self.calm(&sessions, calm, stop) {
-            sessions.end()?;
-            let _ = others.told(stop)?;
-            return match stop.load(Ordering::Relaxed) {
-                true => Ok(None),
-                false => Err(not_carried(wanted.name)),
-            };
+            return never_calm((sessions, others), wanted.name, stop);
         }
         let blow = &planned.blow;
         let processes = self.processes(planned);
