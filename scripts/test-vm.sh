@@ -3,9 +3,9 @@
 # Virtual machines from nothing to nothing: makes the image (a folder of images in IMAGES is used
 # instead); boots three nodes and a client, and has a SAN of RAID 5 on them whose active node loses its power
 # under load and gets its leg rebuilt; says how long all that took. Then it raises other stacks, loads them
-# (iscsi from here, the others, most of them served by a kernel, from the client), cuts the power of a node
-# and switches it on again; makes an appliance that is joined over ssh; takes all down, and looks for what
-# is left.
+# (iscsi from here, the others, most of them served by a kernel, from the client); tests the SAN's resource
+# agent against its standard, and cuts the power of a SAN that exports files; cuts the power of a node and
+# switches it on again; makes an appliance that is joined over ssh; takes all down, and looks for what is left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}
@@ -52,6 +52,20 @@ for stack in nfs 'nfs(server=knfsd)' nvmetcp 'iscsi(target=lio)'; do
   load "$stack" --from c1 --on "$place/lab.toml"
 done
 load iscsi
+step stack up san --on "$place/lab.toml" --size 256M
+from=$SECONDS
+PLIMSOLL=$PLIMSOLL scripts/test-agent.sh n1 /data/plimsoll/plimsoll-san >"$place/out" 2>&1 || {
+  cat "$place/out" >&2
+  exit 1
+}
+printf '%4d s  %s\n' $((SECONDS - from)) "$(tail -n 1 "$place/out")"
+step stack scrub san
+step stack down san
+san='san(export=nfs)'
+step stack up "$san" --on "$place/lab.toml" --size 256M
+step failover "$san" --fault power-cut --victim active --repeat 1 --rate 5 --file-size 1M --patience 300s \
+  -o "$place/files.html"
+step stack down "$san"
 step vm shell n1 'echo synced >/data/kept; sync'
 step vm off n1
 if "$PLIMSOLL" vm shell n1 true 2>/dev/null; then echo "test-vm: n1 answers without power" >&2; exit 1; fi
