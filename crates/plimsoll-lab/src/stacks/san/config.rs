@@ -155,7 +155,12 @@ pub(super) fn cib(
             ("node-action-limit", "8".into()),
         ],
     );
-    let fences: String = servers.iter().map(|node| fences(node, chance_s)).collect();
+    let addresses: Vec<&str> = servers.iter().map(|node| &*node.address).collect();
+    let addresses = addresses.join(" ");
+    let fences = servers.iter();
+    let fences: String = fences
+        .map(|node| self::fences(node, chance_s, &addresses))
+        .collect();
     let levels: String = servers.iter().map(levels).collect();
     let clone = pairs(
         "legs",
@@ -224,13 +229,15 @@ fn switches(node: &Node) -> impl Iterator<Item = (String, &[String])> {
     .filter(|(_, command)| !command.is_empty())
 }
 
-/// The power switches of a node, as the others use them; each waits up to `chance_s` at first.
-fn fences(node: &Node, chance_s: u32) -> String {
+/// The power switches of a node, as the others use them; each waits up to `chance_s` at first. By the
+/// addresses of all a node finds its own cable.
+fn fences(node: &Node, chance_s: u32, addresses: &str) -> String {
     let switch = |(id, command): (String, &[String])| {
         let parameters = pairs(
             &id,
             &[
                 ("command", command.join(" ")),
+                ("addresses", addresses.into()),
                 ("pcmk_host_list", node.name.clone()),
                 ("pcmk_host_check", "static-list".into()),
                 ("pcmk_delay_max", format!("{chance_s}s")),

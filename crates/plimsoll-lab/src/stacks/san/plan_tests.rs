@@ -133,6 +133,7 @@ fn two_nodes_ask_each_other_and_three_vote() {
         "rsc=\"legs\" node=\"n3\" score=\"-INFINITY\"",
         "name=\"clone-max\" value=\"2\"",
         "id=\"fence-n3-command\" name=\"command\" value=\"/lab/power\"",
+        "id=\"fence-n3-addresses\" name=\"addresses\" value=\"10.92.1.1 10.92.1.2 10.92.1.3\"",
         "name=\"sure_s\" value=\"28\"",
     ] {
         assert!(kept.contains(part), "{part} in {kept}");
@@ -205,6 +206,32 @@ fn agent(words: &[&str], parameters: &[(&str, &str)]) -> Output {
         command.env(format!("OCF_RESKEY_{name}"), value);
     }
     command.output().unwrap()
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test of the script itself, not of a plan"
+)]
+fn power_is_cut_by_whose_cable_is_there() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stacks/san/node/fence");
+    // The loopback interface always has a carrier; an address of nobody says nothing.
+    for addresses in [
+        "--addresses=127.0.0.1",
+        "--addresses=192.0.2.1",
+        "--addresses=",
+    ] {
+        for (command, code) in [("true", 0), ("false", 1)] {
+            let command = format!("--command={command}");
+            let words = ["--action=off", "--plug=n2", &command, addresses];
+            let cut = Command::new("sh")
+                .arg(&script)
+                .args(words)
+                .output()
+                .unwrap();
+            assert_eq!(cut.status.code(), Some(code), "{words:?}: {cut:?}");
+        }
+    }
 }
 
 /// The codes of the resource agent API 1.1.
