@@ -7,7 +7,6 @@ mod blocks;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
-use std::os::unix::fs::FileExt;
 
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
@@ -35,17 +34,6 @@ pub(crate) fn opened(file: File) -> io::Result<Box<dyn Read + Send>> {
     match Blocks::of(&file) {
         Some(blocks) => Ok(Box::new(blocks)),
         None => decompressed(file),
-    }
-}
-
-/// A file again, to be read at any place of it, if it is not compressed.
-pub(crate) fn plain(file: &File) -> Option<File> {
-    let mut magic = [0; MAGIC_BYTES];
-    let is_file = file.metadata().is_ok_and(|about| about.is_file());
-    let told = is_file.then(|| file.read_at(&mut magic, 0).ok())??;
-    match Method::of(&magic[..told]) {
-        None => file.try_clone().ok(),
-        Some(_) => None,
     }
 }
 

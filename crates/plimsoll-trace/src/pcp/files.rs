@@ -48,15 +48,11 @@ impl Source {
 
     /// Opens the file at its front.
     pub(super) fn open(&self) -> Result<Frames, TraceError> {
-        match &self.content {
-            Content::OnDisk(path) => fs::File::open(path).and_then(|file| {
-                let plain = compressed::plain(&file);
-                Ok(Frames::new(&self.name, compressed::opened(file)?).with_plain(plain))
-            }),
-            Content::InMemory(bytes) => compressed::decompressed(Cursor::new(Arc::clone(bytes)))
-                .map(|input| Frames::new(&self.name, input)),
-        }
-        .map_err(|error| self.failed(error))
+        let input = match &self.content {
+            Content::OnDisk(path) => fs::File::open(path).and_then(compressed::opened),
+            Content::InMemory(bytes) => compressed::decompressed(Cursor::new(Arc::clone(bytes))),
+        };
+        Ok(Frames::new(&self.name, input.map_err(|e| self.failed(e))?))
     }
 
     fn failed(&self, source: io::Error) -> TraceError {

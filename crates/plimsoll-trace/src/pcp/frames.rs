@@ -5,7 +5,6 @@
 //! there: by doubling as bytes arrive, so that a length that lies costs nothing.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::mem;
 use std::ops::RangeInclusive;
@@ -31,8 +30,6 @@ const RECORD_BYTES_MAX: usize = 64 << 20;
 pub(super) struct Frames {
     name: String,
     input: Input,
-    /// The file that `input` reads, where any place of it can be read.
-    plain: Option<File>,
     buffer: Vec<u8>,
     /// The part of the buffer that was read from the file and not given out yet.
     start: usize,
@@ -90,18 +87,12 @@ impl Frames {
         Frames {
             name: name.into(),
             input: Input::Short(input),
-            plain: None,
             buffer: Vec::new(),
             start: 0,
             end: 0,
             offset: 0,
             ended: None,
         }
-    }
-
-    /// With the file that is read, where its bytes are those of the archive.
-    pub(super) fn with_plain(self, plain: Option<File>) -> Self {
-        Frames { plain, ..self }
     }
 
     /// The label, which is the first record; the file then stands behind it.
@@ -217,12 +208,6 @@ impl Frames {
 
     /// Lets another thread read the rest.
     fn hand_over(&mut self) {
-        let at = self.offset + (self.end - self.start) as u64;
-        let plain = self.plain.take();
-        if let Some(ahead) = plain.and_then(|file| Ahead::of_file(file, at)) {
-            self.input = Input::Ahead(ahead);
-            return;
-        }
         let nothing = Input::Alone(Box::new(io::empty()));
         self.input = match mem::replace(&mut self.input, nothing) {
             Input::Short(source) => match Ahead::of(source) {
@@ -299,8 +284,6 @@ fn unreadable(error: io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     /// Records of these lengths, each full of its number.
@@ -315,31 +298,13 @@ mod tests {
         bytes
     }
 
-    /// Who reads a file.
-    #[derive(Clone, Copy)]
-    enum Who {
-        Alone,
-        /// Another thread.
-        Ahead,
-        /// Another thread and who asks, from any place.
-        Both,
-    }
-
     /// Place, length and content of each record, and of what is not one the reason.
-    fn told(bytes: &[u8], who: Who) -> Vec<Result<(u64, usize, u8), Damage>> {
+    fn told(bytes: &[u8], alone: bool) -> Vec<Result<(u64, usize, u8), Damage>> {
         let source = Box::new(io::Cursor::new(bytes.to_vec()));
         let mut frames = Frames::new("f", source);
-        match who {
-            Who::Alone => {
-                let source = Box::new(io::Cursor::new(bytes.to_vec()));
-                frames.input = Input::Alone(source);
-            }
-            Who::Ahead => {}
-            Who::Both => {
-                let mut file = tempfile::tempfile().unwrap();
-                file.write_all(bytes).unwrap();
-                frames = frames.with_plain(Some(file));
-            }
+        if alone {
+            let source = Box::new(io::Cursor::new(bytes.to_vec()));
+            frames.input = Input::Alone(source);
         }
         let mut told = Vec::new();
         while let Some(frame) = frames.next(8) {
@@ -366,14 +331,12 @@ mod tests {
         };
         let whole = records((0..1500).map(length));
         assert!(whole.len() > 4 * ALONE_BYTES);
+        let found = told(&whole, false);
+        assert_eq!((found.len(), &found), (1500, &told(&whole, true)));
         let cut = &whole[..whole.len() - 5];
-        for who in [Who::Ahead, Who::Both] {
-            let found = told(&whole, who);
-            assert_eq!((found.len(), &found), (1500, &told(&whole, Who::Alone)));
-            let found = told(cut, who);
-            assert!(matches!(found.last(), Some(Err(_))), "{:?}", found.last());
-            assert_eq!(found, told(cut, Who::Alone));
-        }
+        let found = told(cut, false);
+        assert!(matches!(found.last(), Some(Err(_))), "{:?}", found.last());
+        assert_eq!(found, told(cut, true));
     }
 
     /// A source that is refused from its end on.
