@@ -157,10 +157,8 @@ pub(super) fn cib(
     );
     let addresses: Vec<&str> = servers.iter().map(|node| &*node.address).collect();
     let addresses = addresses.join(" ");
-    let fences = servers.iter();
-    let fences: String = fences
-        .map(|node| self::fences(node, chance_s, &addresses))
-        .collect();
+    let of_node = |node| fences(node, chance_s, &addresses);
+    let fences: String = servers.iter().map(of_node).collect();
     let levels: String = servers.iter().map(levels).collect();
     let clone = pairs(
         "legs",

@@ -14,7 +14,7 @@ use super::{Arms, Asked, Settings, entries};
 use crate::failure::{Code, Failure, doing};
 use beside::{AtWork, Others};
 use copies::Copier;
-use plimsoll_core::failover::{ClusterEvent, Failover, Strike};
+use plimsoll_core::failover::{ClusterEvent, Company, Failover, Strike};
 use plimsoll_core::fault::Fault;
 use plimsoll_core::ledger::LedgerCheck;
 use plimsoll_core::plan::{Action, Made, Question, Server, Site, Step};
@@ -222,8 +222,17 @@ fn load(
         let beside = others.begin(scope, (&ledger, seed), 0)?;
         ground.wait_until(FULL_WITHIN, stop, || beside.are_ready());
         let most = ceiling::per_session(place, &wanted.load, &ledger, seed, stop)?;
-        beside.told(stop)?;
-        Ok(most)
+        let lost = |company: &Company| company.missing > 0;
+        match beside.told(stop)?.into_iter().find(lost) {
+            None => Ok(most),
+            Some(company) => Err(Failure::new(
+                Code::BadData,
+                format!(
+                    "use {}: {} of what {} was told to be there is missing, before any fault",
+                    wanted.name, company.missing, company.name
+                ),
+            )),
+        }
     })?;
     if stop.load(Ordering::Relaxed) {
         return Err(stopped());
