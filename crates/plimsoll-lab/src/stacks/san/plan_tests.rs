@@ -2,6 +2,7 @@
 //! The plan of `san` as text, what the cluster is told, what its scripts refuse.
 
 use plimsoll_core::plan::{Action, Proof, Step};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -232,6 +233,36 @@ fn power_is_cut_by_whose_cable_is_there() {
             assert_eq!(cut.status.code(), Some(code), "{words:?}: {cut:?}");
         }
     }
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test of the script itself, not of a plan"
+)]
+fn who_has_no_carrier_cuts_nobodys_power() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stacks/san/node/fence");
+    // A network of its own, with a cable whose other end is down, then up.
+    let world = "mount -t sysfs none /sys && ip link add ours0 type veth peer name end0 \
+                 && ip address add 192.0.2.1/24 dev ours0 && ip link set ours0 up || exit 77
+        cut() { sh \"$0\" --action=off --plug=n2 --command=true \"--addresses=192.0.2.9 192.0.2.1\"; }
+        cut && exit 1
+        ip link set end0 up && cut";
+    let alone = ["--map-root-user", "--mount", "--net", "sh", "-c", world];
+    let tried = Command::new("unshare").args(alone).arg(&script).output();
+    let made = tried.as_ref().is_ok_and(|tried| {
+        let refused = String::from_utf8_lossy(&tried.stderr).contains("unshare:");
+        tried.status.code() != Some(77) && !refused
+    });
+    if !made {
+        let why = "SKIPPED: a pulled cable: no network of its own can be made here";
+        writeln!(std::io::stderr(), "{why}").unwrap();
+        return;
+    }
+    let tried = tried.unwrap();
+    assert!(tried.status.success(), "{tried:?}");
+    let said = String::from_utf8_lossy(&tried.stderr);
+    assert_eq!(said.matches("the others decide").count(), 1, "{said}");
 }
 
 /// The codes of the resource agent API 1.1.
