@@ -147,6 +147,9 @@ fn a_machine_boots_keeps_its_disks_and_can_be_told() {
         "-o",
         file.to_str().unwrap(),
     ];
+    let would = lab.told(&[&words[..], &more, &["--dry-run"]].concat());
+    assert!(would.contains("start machine n1"), "{would}");
+    assert!(!file.exists());
     lab.told(&[&words[..], &more].concat());
     outputs_status_and_several_clients(&lab);
     told_from_outside(&lab);

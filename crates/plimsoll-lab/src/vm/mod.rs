@@ -265,6 +265,38 @@ impl Commands {
     }
 }
 
+/// The steps that would bring machines up, from an image in this directory.
+///
+/// # Errors
+/// When the state directory cannot hold their sockets, or no network is free.
+pub fn steps(
+    wanted: &Wanted,
+    (image_dir, acceleration): (&Path, Acceleration),
+    commands: &Commands,
+    (state, host): (&StateDir, &dyn Host),
+) -> Result<Plan, VmError> {
+    let id = new_id("vm", host);
+    let dir = text_of(&dir_of(state));
+    let planned = planned(wanted, (&id, &dir), commands, host)?;
+    Ok(planned.steps(&text_of(image_dir), acceleration))
+}
+
+fn planned<'a>(
+    wanted: &'a Wanted,
+    (id, dir): (&'a str, &'a str),
+    commands: &Commands,
+    host: &dyn Host,
+) -> Result<plan::Planned<'a>, VmError> {
+    plan::check_dir(dir)?;
+    let network = crate::stacks::site::free_network(id)?;
+    Ok(plan::Planned::new(
+        wanted,
+        (id, dir, network),
+        Wires::of(host),
+        commands,
+    ))
+}
+
 /// Brings machines up. They stay when this process ends. `watch` is told of each step before it is
 /// begun; `commands` are how the machines are reached and switched.
 ///
@@ -279,10 +311,7 @@ pub fn up(
 ) -> Result<Lab, VmError> {
     let id = new_id("vm", hosts.here());
     let dir = text_of(&dir_of(state));
-    plan::check_dir(&dir)?;
-    let network = crate::stacks::site::free_network(&id)?;
-    let wires = Wires::of(hosts.here());
-    let planned = plan::Planned::new(wanted, (&id, &dir, network), wires, commands);
+    let planned = planned(wanted, (&id, &dir), commands, hosts.here())?;
     let header = Header {
         kind: Kind::Machines,
         nodes: planned.nodes.clone(),

@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use device::{Consent, check as check_device};
-pub(crate) use failover::{Load, Wanted, Witness, failover};
+pub(crate) use failover::{ACTIVE, Load, Wanted, Witness, failover};
 pub(crate) use on_nodes::Loaders;
 pub(crate) use player::EnginePlayer;
 pub(crate) use proof::{prove, refuse_failed, unseen};

@@ -291,7 +291,8 @@ fn show_plans(
     Ok(ExitCode::SUCCESS)
 }
 
-fn steps_of(name: &str, plan: &Plan) -> String {
+/// The steps of something, a line for each.
+pub(super) fn steps_of(name: &str, plan: &Plan) -> String {
     let mut text = format!("{name}:\n");
     for step in &plan.steps {
         let node = match step.node.as_str() {

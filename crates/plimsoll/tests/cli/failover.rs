@@ -9,6 +9,28 @@ use std::path::Path;
 const STILL_S: f64 = 3.0;
 
 #[test]
+fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+    let lab = Lab::new();
+    let ledgers = lab.path("ledgers");
+    let options = ["--fault", "kill,slow", "--load", "50%", "--dry-run"];
+    let place = ["--ledgers", ledgers.to_str().unwrap()];
+    let output = lab.run(&[&["failover", "nfs", "raid1"][..], &options, &place].concat());
+    let told = text(&output.stdout);
+    for said in [
+        "plimsoll stack up 'raid1' --dry-run",
+        "2 sessions, a file of 16.0 MiB each: 50 % of what it carries",
+        "10 times slow, done to each server in turn: for 10 s at least",
+    ] {
+        assert!(told.contains(said), "{said}: {told}");
+    }
+    assert!(!ledgers.exists());
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn a_server_that_stands_still_is_felt_for_as_long_and_nothing_is_lost() {
     let lab = Lab::new();
     let missing = missing(&lab, "nfs");

@@ -100,6 +100,9 @@ pub(super) struct Args {
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
+    /// Print what would be done, and do nothing.
+    #[arg(long, conflicts_with = "json")]
+    dry_run: bool,
     #[command(flatten)]
     shape: Shape,
 }
@@ -130,6 +133,10 @@ pub(super) fn main(args: &Args) -> Outcome {
     let beside = args.workloads.iter().map(asked);
     let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let mut stacks = choices(&args.names)?;
+    if args.dry_run {
+        super::print(&args.would(&load, &stacks));
+        return Ok(ExitCode::SUCCESS);
+    }
     let bench = Bench {
         args,
         load,
@@ -250,6 +257,46 @@ impl Args {
             block_bytes,
             file_bytes: self.file_bytes,
         })
+    }
+
+    /// What would be done, a line for each part. Which faults can be done to a stack is asked when it is up.
+    fn would(&self, load: &Load, stacks: &[Choice]) -> String {
+        let victim = match self.victim.as_deref() {
+            None => "each server in turn".into(),
+            Some(campaign::ACTIVE) => "whichever server serves then".into(),
+            Some(name) => format!("server {name}"),
+        };
+        let rate = match self.share {
+            Some(share) => format!("{:.0} % of what it carries (measured first)", share * 100.0),
+            None => format!("{} reads and as many synced writes a second", load.rate),
+        };
+        let time = units::clock_duration;
+        let mut lines = Vec::new();
+        for stack in stacks {
+            let name = &stack.parts;
+            lines.push(format!("{name}:"));
+            lines.push(format!(
+                "  raise it if it is not up, and lower it then (see: plimsoll stack up '{name}' --dry-run)"
+            ));
+            lines.push(format!(
+                "  {} sessions, a file of {} each: {rate}",
+                load.sessions,
+                units::size(load.file_bytes as f64)
+            ));
+            for workload in &self.workloads {
+                lines.push(format!("  play {workload} beside them"));
+            }
+            for fault in &self.faults {
+                lines.push(format!(
+                    "  {} times {fault}, done to {victim}: for {} at least, and {} more while sessions stand \
+                     still; then read everything back",
+                    self.repeat,
+                    time(self.lasting),
+                    time(self.patience)
+                ));
+            }
+        }
+        lines.join("\n")
     }
 
     fn tell(&self, report: &Report, done: &impl Serialize) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use super::inventory;
 use crate::failure::{Code, Failure, Outcome, doing, trying};
 use plimsoll_core::plan::Step;
 use plimsoll_core::units;
-use plimsoll_lab::host::{Clock, Hosts, SystemClock};
+use plimsoll_lab::host::{Clock, Host, Hosts, SystemClock};
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::vm::image::Image;
 use plimsoll_lab::vm::{self, Acceleration, Commands, Wanted};
@@ -37,6 +37,9 @@ pub(super) struct Up {
     /// The inventory file to write; one that this command wrote may be there already.
     #[arg(short, long, default_value = "lab.toml", value_name = "FILE.toml")]
     output: PathBuf,
+    /// Print the steps and do nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -65,6 +68,9 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     let wanted = args.wanted();
     vm::check(&wanted, state, hosts.here()).map_err(failed())?;
     let commands = commands(state)?;
+    if args.dry_run {
+        return show_steps(args, &commands, (state, hosts.here()));
+    }
     // A step under way is finished, so that nothing is left half made.
     let stop = super::super::stop_flag()?;
     let image = image(state, &stop, &mut hosts)?;
@@ -114,6 +120,31 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What would be done. Whether this machine's processor can be used is not tried.
+fn show_steps(args: &Up, commands: &Commands, (state, host): (&StateDir, &dyn Host)) -> Outcome {
+    let acceleration = match args.accel {
+        Accel::Kvm => Acceleration::Kvm,
+        Accel::Auto | Accel::Tcg => Acceleration::Emulation,
+    };
+    let image_dir = match found_image(state)? {
+        Some(image) => image.dir,
+        None => {
+            super::super::print("an image would be made first: plimsoll vm image");
+            PathBuf::from("IMAGE")
+        }
+    };
+    if args.accel == Accel::Auto {
+        super::super::print(
+            "a machine would be booted on this processor first; these are the steps when it does not",
+        );
+    }
+    let made_of = (image_dir.as_path(), acceleration);
+    let steps = vm::steps(&args.wanted(), made_of, commands, (state, host))
+        .map_err(trying("plan the machines"))?;
+    super::super::print(&super::super::stack::steps_of("machines", &steps));
+    Ok(ExitCode::SUCCESS)
+}
+
 fn accelerated(
     wanted: Accel,
     state: &StateDir,
@@ -140,8 +171,7 @@ pub(super) fn image(
     hosts: &mut dyn Hosts,
 ) -> Result<Image, Failure> {
     let failed = || doing(Code::Failed, "make the image of the machines");
-    let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
-    if let Some(found) = vm::image::find(state).map_err(unreadable)? {
+    if let Some(found) = found_image(state)? {
         return Ok(found);
     }
     super::super::say("making the image of the machines: once, some four minutes");
@@ -150,6 +180,11 @@ pub(super) fn image(
     let made = vm::image::make(state, stop, hosts, &mut told).map_err(failed())?;
     progress(&clock, "the image is made");
     Ok(made)
+}
+
+fn found_image(state: &StateDir) -> Result<Option<Image>, Failure> {
+    let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
+    vm::image::find(state).map_err(unreadable)
 }
 
 /// Tells of a step that takes a while.
