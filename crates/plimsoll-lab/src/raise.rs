@@ -4,14 +4,18 @@
 //! Invariants: nothing is begun that is not in the journal; undoing goes backwards, never stops
 //! early, and may be repeated; the journal is removed only when nothing is left.
 
-use plimsoll_core::plan::{Action, HERE, Made, Plan, Step};
+use plimsoll_core::plan::{Action, Cmd, HERE, Made, Plan, Step};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::host::{HostError, Hosts, command_mark};
 use crate::journal::{Journal, JournalError, Record, StateDir};
+
+/// Longest wait for something in one piece: so long a wish to stop may go unseen.
+const WAIT_PIECE_S: u32 = 5;
 
 /// How often undoing is tried. Twice: when a server below a file system is dead, unmounting hangs
 /// until the rest of the chain is gone, which the first pass sees to.
@@ -101,6 +105,17 @@ pub enum StepError {
     /// In the journal, so that the step was not begun or its end not noted.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// Nowhere: all is to end.
+    #[error("it was stopped")]
+    Stopped,
+}
+
+impl RaiseError {
+    /// Whether nothing failed but somebody wanted it to end.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        matches!(self.source, StepError::Stopped)
+    }
 }
 
 impl fmt::Display for RaiseError {
@@ -148,7 +163,7 @@ pub fn raise_telling(
     watch: &mut dyn FnMut(&Step),
 ) -> Result<Standing, Box<RaiseError>> {
     introduce(hosts, journal.record());
-    if let Err((step, source)) = all_steps(&mut journal, hosts, plan, watch) {
+    if let Err((step, source)) = all_steps(&mut journal, hosts, plan, (true, watch)) {
         return Err(Box::new(RaiseError {
             why: step.why.clone(),
             action: step.apply.to_string(),
@@ -182,7 +197,8 @@ pub fn extend(
 ) -> Result<(), Box<RaiseError>> {
     introduce(hosts, journal.record());
     let from = journal.record().entries.len();
-    let (why, action, source) = match all_steps(journal, hosts, plan, watch) {
+    // What stands already is not left half changed.
+    let (why, action, source) = match all_steps(journal, hosts, plan, (false, watch)) {
         Ok(()) => match journal.made(made) {
             Ok(()) => return Ok(()),
             Err(error) => (
@@ -215,25 +231,68 @@ pub(crate) fn introduce(hosts: &mut dyn Hosts, record: &Record) {
     hosts.trust(&header.id, &record.programs);
 }
 
+/// Carries all steps out; whether it may be stopped before all are done.
 fn all_steps<'a>(
     journal: &mut Journal,
     hosts: &mut dyn Hosts,
     plan: &'a Plan,
-    watch: &mut dyn FnMut(&Step),
+    (may_stop, watch): (bool, &mut dyn FnMut(&Step)),
 ) -> Result<(), (&'a Step, StepError)> {
     for step in &plan.steps {
+        if may_stop && hosts.is_stopping() {
+            return Err((step, StepError::Stopped));
+        }
         watch(step);
-        one_step(journal, hosts, step).map_err(|source| (step, source))?;
+        one_step(journal, hosts, step, may_stop).map_err(|source| (step, source))?;
     }
     Ok(())
 }
 
-fn one_step(journal: &mut Journal, hosts: &mut dyn Hosts, step: &Step) -> Result<(), StepError> {
+fn one_step(
+    journal: &mut Journal,
+    hosts: &mut dyn Hosts,
+    step: &Step,
+    may_stop: bool,
+) -> Result<(), StepError> {
     let n = journal.intend(step)?;
-    let host = hosts.on(&step.node)?;
-    host.apply(&journal.record().header.id, step)?;
+    let id = &journal.record().header.id;
+    match &step.apply {
+        // Only long waits have a limit of their own.
+        Action::Await(cmd) if may_stop && cmd.limit_s > WAIT_PIECE_S => {
+            await_stoppably(id, hosts, &step.node, cmd)?;
+        }
+        _ => hosts.on(&step.node)?.apply(id, step)?,
+    }
     journal.done(n)?;
     Ok(())
+}
+
+/// Waits for something as long as its limit says, unless all is to end. It makes nothing, so a journal of
+/// the host's own need not have it.
+fn await_stoppably(
+    id: &str,
+    hosts: &mut dyn Hosts,
+    node: &str,
+    cmd: &Cmd,
+) -> Result<(), StepError> {
+    let mut left_s = cmd.limit_s;
+    loop {
+        let began = hosts.here().clock().now();
+        let piece_s = left_s.min(WAIT_PIECE_S);
+        left_s -= piece_s;
+        let piece = Action::Await(cmd.clone().within_s(piece_s));
+        let Err(error) = hosts.on(node)?.carry_out(id, &piece) else {
+            return Ok(());
+        };
+        if hosts.is_stopping() {
+            return Err(StepError::Stopped);
+        }
+        let waited = hosts.here().clock().now().saturating_sub(began);
+        // What fails sooner is not what is waited for.
+        if left_s == 0 || waited < Duration::from_secs(piece_s.into()) {
+            return Err(error.into());
+        }
+    }
 }
 
 /// Undoes everything in the journal, backwards; removes the journal when nothing is left.

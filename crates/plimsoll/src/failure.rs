@@ -103,11 +103,20 @@ pub(crate) fn doing<E: fmt::Display>(code: Code, what: impl Into<String>) -> imp
 pub(crate) trait OfLab: fmt::Display {
     /// Whether it is for the user to ask for something else.
     fn is_mistake(&self) -> bool;
+
+    /// Whether the user wanted it to end.
+    fn is_stop(&self) -> bool {
+        false
+    }
 }
 
 impl OfLab for UpError {
     fn is_mistake(&self) -> bool {
         matches!(self, UpError::AlreadyUp { .. })
+    }
+
+    fn is_stop(&self) -> bool {
+        matches!(self, UpError::Raise(error) if error.is_stop())
     }
 }
 
@@ -122,15 +131,22 @@ impl OfLab for VmError {
         use VmError::{AlreadyUp, NotUp, Wanted};
         matches!(self, AlreadyUp | NotUp | Wanted(_))
     }
+
+    fn is_stop(&self) -> bool {
+        matches!(self, VmError::Raise(error) if error.is_stop())
+    }
 }
 
 /// The same as [`doing`], with the code that the error calls for.
 pub(crate) fn trying<E: OfLab>(what: impl Into<String>) -> impl Fn(E) -> Failure {
     let what = what.into();
     move |error| {
-        let code = match error.is_mistake() {
-            true => Code::Usage,
-            false => Code::Failed,
+        let code = if error.is_stop() {
+            Code::Interrupted
+        } else if error.is_mistake() {
+            Code::Usage
+        } else {
+            Code::Failed
         };
         doing(code, what.clone())(error)
     }

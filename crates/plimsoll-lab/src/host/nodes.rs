@@ -4,6 +4,8 @@
 use plimsoll_core::plan::{HERE, Node, Reach};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::agent::{AgentHost, Program, Uploaded};
@@ -33,6 +35,11 @@ pub trait Hosts {
         false
     }
 
+    /// Whether whoever asked for something wants it to end.
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
     /// This machine.
     fn here(&self) -> &dyn Host;
 }
@@ -49,6 +56,8 @@ pub struct Nodes {
     copied: fn(&str, Uploaded),
     /// Nodes that are no more.
     gone: Vec<String>,
+    /// Set when all is to end.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl fmt::Debug for Nodes {
@@ -82,6 +91,7 @@ impl Nodes {
             program: None,
             copied: |_, _| {},
             gone: Vec::new(),
+            stop: None,
         }
     }
 
@@ -104,6 +114,11 @@ impl Nodes {
     pub fn copying(mut self, program: Program) -> Self {
         self.program = Some(program);
         self
+    }
+
+    /// From now on what is being made is given up, and what was begun of it undone, when this is set.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Some(Arc::clone(stop));
     }
 
     /// Reaches a node, unless that failed a moment ago.
@@ -194,6 +209,11 @@ impl Hosts for Nodes {
 
     fn is_gone(&self, node: &str) -> bool {
         self.gone.iter().any(|name| name == node)
+    }
+
+    fn is_stopping(&self) -> bool {
+        let stop = self.stop.as_ref();
+        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     fn meet(&mut self, nodes: &[Node]) {

@@ -147,6 +147,64 @@ fn undoing_that_breaks_anywhere_is_completed_by_trying_again() {
     }
 }
 
+/// A machine whose user wants all to end after some looks at whether that is so.
+struct Impatient(FakeHost, std::cell::Cell<usize>);
+
+impl Hosts for Impatient {
+    fn on(&mut self, _: &str) -> Result<&mut dyn crate::host::Host, HostError> {
+        Ok(&mut self.0)
+    }
+
+    fn meet(&mut self, _: &[plimsoll_core::plan::Node]) {}
+
+    fn trust(&mut self, _: &str, _: &[String]) {}
+
+    fn is_stopping(&self) -> bool {
+        let left = self.1.get();
+        self.1.set(left.saturating_sub(1));
+        left == 0
+    }
+
+    fn here(&self) -> &dyn crate::host::Host {
+        &self.0
+    }
+}
+
+#[test]
+fn whenever_it_is_stopped_nothing_is_left() {
+    for plan in plans() {
+        for looks in 0..plan.steps.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let state = StateDir::new(dir.path());
+            let mut hosts = Impatient(machine(), looks.into());
+            let journal = journal(&state, Owner::this());
+            let error = raise(&plan, None, &mut hosts, journal).unwrap_err();
+            assert!(error.is_stop() && error.razed.is_clean(), "{error}");
+            assert_eq!(error.why, plan.steps[looks].why);
+            check_nothing_left(&hosts.0, &state, &error.to_string());
+        }
+    }
+}
+
+#[test]
+fn a_long_wait_is_given_up_when_stopped_and_what_fails_in_it_is_told() {
+    let wait = Cmd::new("true", [""; 0]).within_s(3 * WAIT_PIECE_S);
+    let mut plan = Plan::default();
+    plan.step("wait for it", Action::Await(wait), None);
+    let is_stop = |looks: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::new(dir.path());
+        let mut hosts = Impatient(
+            FakeHost::new().failing_at(0, FakeWhen::Before),
+            looks.into(),
+        );
+        let raised = raise(&plan, None, &mut hosts, journal(&state, Owner::this()));
+        check_nothing_left(&hosts.0, &state, "a wait");
+        raised.unwrap_err().is_stop()
+    };
+    assert_eq!([1, 9].map(is_stop), [true, false]);
+}
+
 #[test]
 fn undoing_goes_on_after_an_error_and_keeps_the_journal() {
     let plan = &plans()[1];

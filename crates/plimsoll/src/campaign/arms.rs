@@ -33,6 +33,7 @@ use plimsoll_nfs::Address;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One arm.
@@ -371,8 +372,9 @@ impl Arms {
         state: &StateDir,
         asked: &[Asked],
         consent: &Consent,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
     ) -> Result<(), Failure> {
+        self.nodes.heed(stop);
         let mut plan = Plan::default();
         for place in 0..self.targets.len() {
             if stop.load(Ordering::Relaxed) {
@@ -428,10 +430,8 @@ impl Arms {
         }
         self.devices.sort();
         self.devices.dedup();
-        if asked
-            .iter()
-            .any(|one| matches!(one.workload, Workload::Commands(_)))
-        {
+        let copies = |one: &Asked| matches!(one.workload, Workload::Commands(_));
+        if asked.iter().any(copies) {
             let scratch =
                 std::env::temp_dir().join(directory_name(id, self.targets.len(), "scratch"));
             plan.steps.push(directory_step(

@@ -224,11 +224,19 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
     }
     // A step under way is finished, so that nothing is left half made.
     let stop = super::stop_flag()?;
+    hosts.heed(&stop);
     let mut came_up = Vec::new();
     for choice in &choices {
         let name = choice.parts.to_string();
-        let up = stacks::up(choice, &options, state, &mut hosts)
-            .map_err(trying(format!("bring up the stack {name}")))?;
+        let up = match stacks::up(choice, &options, state, &mut hosts)
+            .map_err(trying(format!("bring up the stack {name}")))
+        {
+            Err(failure) if failure.code == Code::Interrupted => {
+                super::say(&failure.to_string());
+                return undo(&choices[..came_up.len()], state, &mut hosts);
+            }
+            other => other?,
+        };
         if stop.load(Ordering::Relaxed) {
             return undo(&choices[..=came_up.len()], state, &mut hosts);
         }

@@ -73,6 +73,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     }
     // A step under way is finished, so that nothing is left half made.
     let stop = super::super::stop_flag()?;
+    hosts.heed(&stop);
     let image = image(state, &stop, &mut hosts)?;
     let accelerated = accelerated(args.accel, state, &image, &mut hosts)?;
     let clock = SystemClock::new();
