@@ -53,7 +53,8 @@ pub struct Blow {
     pub strike: Vec<(String, Action)>,
     /// What ends it and brings back what it took.
     pub heal: Vec<(String, Action)>,
-    /// What is done once, after it was healed for the last time.
+    /// What is done once, after it was healed for the last time; where servers cut each other's power, all of
+    /// the healing, since the victim may have been off by then.
     pub after: Vec<(String, Action)>,
     /// For one that comes and goes while it lasts: both lists are done in turn.
     pub beat: Option<Beat>,
@@ -258,8 +259,9 @@ fn with_all_returning(blow: Blow, made: &Made, site: &Site) -> Result<Blow, Unme
             heal: [powers, blow.heal, restores].concat(),
             ..blow
         },
+        // It is healed between the beats, and after the last one whoever lost its power has it again.
         Some(_) => Blow {
-            after: [powers, restores].concat(),
+            after: [powers, blow.heal.clone(), restores].concat(),
             ..blow
         },
     })

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 use super::power::{BREAKER, Limits, Order};
-use super::{Lab, VmError};
+use super::{Condition, Lab, VmError};
 use crate::host::Host;
 
 /// How long a command in a machine may take: filling a disk is a few calls, also under emulation.
@@ -150,13 +150,18 @@ impl Lab {
                 "there is no other server that {name} could be cut off from"
             )));
         }
-        for node in this {
-            self.sh(name, &routes(&addresses, word), host)?;
-            for other in &others {
-                self.sh(&other.name, &routes(&[&node.address], word), host)?;
-            }
+        let from = [&*this[0].address];
+        let own = (name, routes(&addresses, word));
+        let of_others = others.iter().map(|node| (&*node.name, routes(&from, word)));
+        let mut all = std::iter::once(own).chain(of_others);
+        if word != Word::Off {
+            return all.try_for_each(|(name, text)| self.sh(name, &text, host));
         }
-        Ok(())
+        // A machine without power has no routes, and what fails on one must not keep the others apart.
+        let is_on = |name: &str| !matches!(self.condition(name, host), Ok(Condition::Off));
+        let on = all.filter(|(name, _)| is_on(name));
+        let ended = on.map(|(name, text)| self.sh(name, &text, host));
+        ended.fold(Ok(()), Result::and)
     }
 
     /// Carries out some lines in a machine.

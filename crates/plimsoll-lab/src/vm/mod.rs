@@ -327,8 +327,12 @@ pub fn up(
     let journal = Journal::create(state, header)?;
     drop(raise_telling(&steps, None, hosts, journal, watch)?);
     let lab = Lab::find(state)?;
-    for node in lab.nodes() {
-        lab.set_clock(&node.name, Duration::ZERO, hosts.here())?;
+    let mut names = lab.nodes().iter().map(|node| &node.name);
+    let clocks = names.try_for_each(|name| lab.set_clock(name, Duration::ZERO, hosts.here()));
+    if let Err(error) = clocks {
+        drop(lab);
+        image::razed_whole(&down(state, hosts)?)?;
+        return Err(error);
     }
     Ok(lab)
 }
@@ -471,18 +475,24 @@ impl Lab {
     /// When it does not start.
     pub fn on(&self, name: &str, hosts: &mut dyn Hosts) -> Result<(), VmError> {
         self.check_name(name)?;
-        if !hosts.here().marked(&self.mark(name)).is_empty() {
-            return Ok(());
-        }
-        for what in ["qmp", "console"] {
-            let _ = fs::remove_file(self.file(name, what));
+        let is_on = !hosts.here().marked(&self.mark(name)).is_empty();
+        if is_on {
+            // It may still be starting: then that is waited for.
+            if self.sh(name, "true", hosts.here()).is_ok() {
+                return Ok(());
+            }
+        } else {
+            for what in ["qmp", "console"] {
+                let _ = fs::remove_file(self.file(name, what));
+            }
         }
         let id = &self.record.header.id;
         hosts.trust(id, &TRUSTED.map(String::from));
         let here = hosts.on(plimsoll_core::plan::HERE)?;
         // What brought it up stands in the journal, and is undone from there however often it was done.
         for entry in &self.record.entries {
-            if plan::starts(&entry.step, name) {
+            let is_start = matches!(entry.step.apply, Action::Start { .. });
+            if plan::starts(&entry.step, name) && !(is_start && is_on) {
                 here.carry_out(id, &entry.step.apply)?;
             }
         }

@@ -105,19 +105,23 @@ struct Power<'a> {
 }
 
 impl Power<'_> {
+    /// Whether a machine has it.
+    fn has(&self, name: &str) -> bool {
+        !processes::marked(&mark(self.id, name)).is_empty()
+    }
+
     /// The answer to a line, where it is one; what it asks for is done then.
     fn answer(&self, line: &str) -> Option<String> {
         let mut words = line.split_whitespace();
         let (order, name, word) = (words.next()?, words.next()?, words.next()?);
-        let mark = mark(self.id, name);
         let is_known = self.names.iter().any(|known| known == name);
         let said = match order {
-            "off" if is_known => match processes::kill(&mark, self.clock) {
+            "off" if is_known => match processes::kill(&mark(self.id, name), self.clock) {
                 Ok(_) => "off",
                 Err(_) => "refused",
             },
-            "status" if is_known && processes::marked(&mark).is_empty() => "off",
-            "status" if is_known => "on",
+            "status" if is_known && self.has(name) => "on",
+            "status" if is_known => "off",
             _ => "refused",
         };
         Some(format!("{word} {said}\n"))
@@ -137,6 +141,11 @@ impl Line {
             Err(error) => return Err(error),
         }
         while let Some(end) = self.heard.iter().position(|&byte| byte == b'\n') {
+            // What a machine asked for that lost its power meanwhile is void: two could end each other.
+            if !power.has(&self.name) {
+                self.heard.clear();
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             let line: Vec<u8> = self.heard.drain(..=end).collect();
             if let Some(answer) = power.answer(&String::from_utf8_lossy(&line)) {
                 stream.write_all(answer.as_bytes())?;
@@ -167,42 +176,71 @@ fn keep_short(console: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::SystemClock;
+    use crate::host::{MARK_VARIABLE, SystemClock};
     use std::os::unix::net::UnixListener;
+    use std::process::Stdio;
+
+    /// A process in the place of a machine's.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test, and what it starts it ends"
+    )]
+    fn machine(id: &str, name: &str) -> std::process::Child {
+        let mut sleep = std::process::Command::new("sleep");
+        let sleep = sleep.arg("20").env(MARK_VARIABLE, mark(id, name));
+        sleep
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
 
     #[test]
     fn what_is_asked_is_answered_with_its_word_and_nothing_else_is() {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("n1.power")).unwrap();
         let names = ["n1", "n2"].map(String::from);
-        let mut switch = Switch::new(dir.path().into(), "test-none".into(), &names);
+        let id = format!("test-{}", std::process::id());
+        let mut process = machine(&id, "n1");
+        let mut switch = Switch::new(dir.path().into(), id.clone(), &names);
         let clock = SystemClock::new();
         switch.look(&clock);
-        let (mut machine, _) = listener.accept().unwrap();
+        let (mut line, _) = listener.accept().unwrap();
         for (asked, expect) in [
             // Nothing with such a mark runs, and that is what was wanted.
             ("off n2 a1\n", "a1 off\n"),
             ("status n2 a2\n", "a2 off\n"),
             ("off n9 a3\n", "a3 refused\n"),
             ("reboot n2 a4\n", "a4 refused\n"),
-            ("noise\n\nstatus n1 a5\n", "a5 off\n"),
+            ("noise\n\nstatus n1 a5\n", "a5 on\n"),
         ] {
-            machine.write_all(asked.as_bytes()).unwrap();
+            line.write_all(asked.as_bytes()).unwrap();
             switch.look(&clock);
             let mut answer = vec![0; expect.len()];
-            machine.read_exact(&mut answer).unwrap();
+            line.read_exact(&mut answer).unwrap();
             assert_eq!(String::from_utf8_lossy(&answer), expect, "{asked}");
         }
-        // A machine that goes off and comes back is heard again.
-        drop(machine);
+        // A machine that goes off is not obeyed any more, and heard again when it comes back.
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let mut other = machine(&id, "n2");
+        line.write_all(b"off n2 a6\n").unwrap();
         switch.look(&clock);
+        assert_eq!(line.read(&mut [0; 16]).unwrap(), 0);
+        assert!(other.try_wait().unwrap().is_none(), "it was switched off");
+        let mut process = machine(&id, "n1");
         switch.look(&clock);
-        let (mut machine, _) = listener.accept().unwrap();
-        machine.write_all(b"status n1 b1\n").unwrap();
+        let (mut line, _) = listener.accept().unwrap();
+        line.write_all(b"off n2 b1\n").unwrap();
         switch.look(&clock);
         let mut answer = [0; 7];
-        machine.read_exact(&mut answer).unwrap();
+        line.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"b1 off\n");
+        assert!(processes::marked(&mark(&id, "n2")).is_empty());
+        // Who killed it has waited for it.
+        let _ = other.wait();
+        process.kill().unwrap();
+        process.wait().unwrap();
     }
 
     #[test]

@@ -250,6 +250,14 @@ fn check_directory_of(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// The end of a command that found data missing. What else went wrong is told; only one error ends a program.
+fn bad_data(others: impl IntoIterator<Item = Outcome>) -> Outcome {
+    for failure in others.into_iter().filter_map(Outcome::err) {
+        say(&failure.to_string());
+    }
+    done(Code::BadData)
+}
+
 /// An orderly end with an exit code that says something.
 fn done(code: Code) -> Outcome {
     Ok(code.into())

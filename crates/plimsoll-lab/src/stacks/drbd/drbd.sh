@@ -67,8 +67,9 @@ whole)
   esac
   ;;
 met)
+  # Connected, or that and copying.
   case $(line) in
-  *cs:Connected*) ;;
+  *cs:Connected* | *cs:Sync* | *cs:PausedSync*) ;;
   *) exit 1 ;;
   esac
   ;;

@@ -205,6 +205,7 @@ impl<'a> Cluster<'a> {
             ("service", self.service.clone()),
             ("serial", self.order.id.to_uppercase()),
             ("uuid", config::array_uuid(self.order.id)),
+            ("level", settings.text("raid").into()),
             // Twice the time after which a cut is seen by everybody, and a little more.
             (
                 "hold",
@@ -233,7 +234,7 @@ impl<'a> Cluster<'a> {
             .collect();
         let count = self.members().len();
         let settings = self.order.settings();
-        let level = settings.text("raid");
+        let mark = self.mark(node, "cluster");
         let (names, node) = (names.join(" "), &node.name);
         let made = match self.exports_files() {
             true => file_system::make(settings, &Arg::from(ARRAY)).to_string(),
@@ -242,7 +243,7 @@ impl<'a> Cluster<'a> {
         };
         let _ = write!(
             text,
-            "parameters='{names}'\nnode={node}\nlevel={level}\nmembers={count}\nmake_fs='{made}'\n"
+            "parameters='{names}'\nnode={node}\nmark={mark}\nmembers={count}\nmake_fs='{made}'\n"
         );
         text
     }

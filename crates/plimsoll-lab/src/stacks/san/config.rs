@@ -97,7 +97,8 @@ pub(super) fn array_uuid(id: &str) -> String {
 pub(super) fn ring(dir: &str, servers: &[Node], token_ms: u64) -> String {
     let mut text = format!(
         "totem {{\n  version: 2\n  cluster_name: plimsoll\n  transport: knet\n  \
-         crypto_cipher: aes256\n  crypto_hash: sha256\n  keyfile: {dir}/key\n  token: {token_ms}\n}}\n\
+         crypto_cipher: aes256\n  crypto_hash: sha256\n  keyfile: {dir}/key\n  token: {token_ms}\n  \
+         token_coefficient: 0\n}}\n\
          nodelist {{\n"
     );
     for (number, node) in (1..).zip(servers) {

@@ -156,11 +156,12 @@ fn every_node_has_settings_of_its_own_for_the_same_array() {
     let planned = planned("san(raid=5)", machines(3, &["/lab/power"])).unwrap();
     let of = |node: &str| written(&planned, node, "/settings");
     assert!(
-        of("n2").contains("node=n2\nlevel=5\nmembers=3\n"),
+        of("n2").contains("level='5'\n") && of("n2").contains("node=n2\nmark="),
         "{}",
         of("n2")
     );
-    assert_eq!(of("n1").replace("node=n1", "node=n3"), of("n3"));
+    let as_third = of("n1").replace("node=n1", "node=n3");
+    assert_eq!(as_third.replace("-n1-cluster", "-n3-cluster"), of("n3"));
     let uuid = of("n1")
         .lines()
         .find(|line| line.starts_with("uuid="))
@@ -314,6 +315,99 @@ fn the_agent_keeps_to_the_codes_of_its_standard() {
             "{action}"
         );
     }
+}
+
+/// Carries out some lines with the functions of the agent, in which commands of the cluster are functions.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test of the script itself, not of a plan"
+)]
+fn with_agent(lines: &str, parameters: &[(&str, &str)]) -> String {
+    let text = include_str!("node/leg");
+    let functions = text.split("\ncase $1 in\nmeta-data)").next().unwrap();
+    let run = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command
+        .arg("-c")
+        .arg(format!("{functions}\nrun=$0\n{lines}"))
+        .arg(run.path())
+        .env("OCF_RESKEY_CRM_meta_on_node", "n1");
+    for (name, value) in parameters {
+        command.env(format!("OCF_RESKEY_{name}"), value);
+    }
+    let ended = command.output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+/// What versions of pacemaker say of a node: before 2.1.7, and since.
+const MEMBERS: [&str; 2] = [
+    "<node_state id=\"2\" uname=\"n2\" in_ccm=\"true\" crmd=\"online\" join=\"member\" expected=\"member\"/>",
+    "<node_state id=\"2\" uname=\"n2\" in_ccm=\"1700000000\" crmd=\"1700000001\" join=\"member\" expected=\"member\"/>",
+];
+
+#[test]
+fn the_agent_knows_members_and_who_is_out_in_every_version() {
+    let joining = MEMBERS[1].replace("crmd=\"1700000001\"", "crmd=\"0\"");
+    let cases = [
+        (MEMBERS[0], "0 1"),
+        (MEMBERS[1], "0 1"),
+        (&joining, "0 0"),
+        ("in_ccm=\"false\" crmd=\"offline\" expected=\"down\"", "1 0"),
+        ("in_ccm=\"0\" crmd=\"0\" expected=\"down\"", "1 0"),
+        (
+            "in_ccm=\"false\" crmd=\"offline\" expected=\"member\"",
+            "0 0",
+        ),
+        ("", "0 0"),
+    ];
+    for (state, expect) in cases {
+        let lines = format!("read_state '{state}'; echo $is_out $is_member");
+        assert_eq!(with_agent(&lines, &[]).trim(), expect, "{state}");
+    }
+}
+
+#[test]
+fn a_member_is_waited_for_anew_with_every_note() {
+    let lines = format!(
+        "crm_attribute() {{ :; }}; cibadmin() {{ echo '{}'; }}; notes=
+        echo 1 >$run/noted-n2
+        may_leave n2 && echo long
+        note_stale n2; may_leave n2 || echo anew",
+        MEMBERS[0]
+    );
+    // The machine runs for longer than a second.
+    assert_eq!(with_agent(&lines, &[("sure_s", "1")]), "long\nanew\n");
+}
+
+#[test]
+fn an_array_begins_without_a_leg_only_where_that_is_known_to_be_safe() {
+    let begins = |level: &str, prepared: &str| {
+        let lines = format!(
+            "cibadmin() {{ echo \"$state\"; }}; crm_attribute() {{ echo noted >&2; }}
+            runs() {{ [ -e $run/began ]; }}; mdadm() {{ : >$run/began; }}; disk=/dev/own
+            join() {{ case $there in *\" $1 \"*) leg=/dev/$1 ;; *) return 1 ;; esac; }}
+            state='in_ccm=\"false\" expected=\"down\" admin_epoch=\"1\"'; there=
+            {prepared}
+            assemble 2>/dev/null && echo began || echo refused"
+        );
+        let addresses = "n1=192.0.2.1 n2=192.0.2.2 n3=192.0.2.3";
+        let parameters = [("addresses", addresses), ("level", level)];
+        with_agent(&lines, &parameters).trim().to_owned()
+    };
+    // The others are fenced, and it has seen them: their notes, if any, are known here.
+    assert_eq!(begins("1", ": >$run/met"), "began");
+    assert_eq!(begins("1", ""), "refused", "it has seen nobody");
+    // Both are here.
+    let all = "there=' n2 n3 ' state='in_ccm=\"true\" crmd=\"online\"'";
+    assert_eq!(begins("1", all), "began");
+    assert_eq!(begins("5", all), "began");
+    // Of an array of parity one may lack, and a stale one lacks, too.
+    assert_eq!(begins("5", ": >$run/met"), "refused");
+    let rebuilt = "there=' n2 ' state='<node id=\"3\" uname=\"n3\">\n<nvpair name=\"leg-stale\" value=\"1\"'; : >$run/met";
+    assert_eq!(begins("5", rebuilt), "began");
+    let two_lack = rebuilt.replace(" n2 ", " ");
+    assert_eq!(begins("5", &two_lack), "refused");
 }
 
 #[test]

@@ -440,6 +440,11 @@ impl Ground {
         let healing_at = Sessions::now();
         // Whatever went wrong until now.
         let healed = self.heal(&blow.heal, planned, stop);
+        let healed = match healed {
+            // All of it is in what comes after.
+            Err(_) if self.made.fences && !blow.after.is_empty() => Ok(()),
+            healed => healed,
+        };
         let healed = healed.and_then(|()| self.heal(&blow.after, planned, stop));
         let crashed = match blow.takes_processes {
             true => 0,
@@ -457,7 +462,7 @@ impl Ground {
         let healed = healed.and_then(|()| self.heal(&given_up, planned, stop));
         let healed_at = Sessions::now();
         healed.map_err(|failure| {
-            failure.hint(format!(
+            Failure::new(Code::NotCleaned, failure.message).hint(format!(
                 "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
                 wanted.name
             ))
@@ -645,10 +650,14 @@ impl Ground {
             {
                 return Ok(());
             }
-            self.carry_out(&blow.heal, planned)?;
+            let healed = self.carry_out(&blow.heal, planned);
             self.clock.pause(beat.off);
             blow.vary();
-            self.carry_out(&blow.strike, planned)?;
+            match healed.and_then(|()| self.carry_out(&blow.strike, planned)) {
+                // The others cut its power meanwhile.
+                Err(_) if self.made.fences => return Ok(()),
+                done => done?,
+            }
         }
     }
 

@@ -38,11 +38,12 @@ pub(super) fn main(bench: &Bench<'_>, stacks: &[Choice]) -> Outcome {
     }
     let all = Matrix { cells: table.cells };
     bench.args.tell(&plimsoll_report::matrix(&all), &all)?;
-    crate::cli::raze::verdict(&left)?;
-    let has = |is_so: fn(&CellOutcome) -> bool| all.cells.iter().any(|cell| is_so(&cell.outcome));
+    let removed = crate::cli::raze::verdict(&left);
     if !all.kept_its_data() {
-        return crate::cli::done(Code::BadData);
+        return crate::cli::bad_data([removed]);
     }
+    removed?;
+    let has = |is_so: fn(&CellOutcome) -> bool| all.cells.iter().any(|cell| is_so(&cell.outcome));
     if bench.stop.load(Ordering::Relaxed) {
         return crate::cli::done(Code::Interrupted);
     }
@@ -123,13 +124,20 @@ impl Table<'_> {
         std::fs::create_dir(&ledgers).map_err(|error| {
             Failure::new(Code::Failed, format!("make {}: {error}", ledgers.display()))
         })?;
-        let outcome = match self.bench.strike(arms, name, &[fault], &ledgers) {
+        let struck = self.bench.strike(arms, name, &[fault], &ledgers);
+        let is_whole = matches!(struck, Ok((_, Ok(()))));
+        let outcome = match struck {
             Ok((done, Ok(()))) => CellOutcome::Done(done),
+            // What is missing is told, however the rest ended.
+            Ok((done, Err(failure))) if !done.kept_its_data() => {
+                crate::cli::say(&failure.to_string());
+                CellOutcome::Done(done)
+            }
             Ok((_, Err(_))) if self.bench.stop.load(Ordering::Relaxed) => CellOutcome::NotTried,
             Err(failure) if failure.code == Code::Usage => CellOutcome::Refused(failure.message),
             Ok((_, Err(failure))) | Err(failure) => CellOutcome::Failed(failure.to_string()),
         };
-        if let (CellOutcome::Done(done), Some(kept)) = (&outcome, &mut self.kept) {
+        if let (true, CellOutcome::Done(done), Some(kept)) = (is_whole, &outcome, &mut self.kept) {
             kept.keep(done.clone())
                 .map_err(doing(Code::Failed, "keep a cell of the table"))?;
         }

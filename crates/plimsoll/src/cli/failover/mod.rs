@@ -160,15 +160,15 @@ pub(super) fn main(args: &Args) -> Outcome {
         args.tell(&plimsoll_report::failover(&done), &done)?;
     }
     let removed = super::raze::verdict(&left);
+    if !done.kept_its_data() {
+        return super::bad_data([removed, ended.map(|()| ExitCode::SUCCESS)]);
+    }
     if let (Err(_), Err(failure)) = (&removed, &ended) {
         // It may be why not all could be removed, and only one error ends a program.
         super::say(&failure.to_string());
     }
     removed?;
     ended?;
-    if !done.kept_its_data() {
-        return super::done(Code::BadData);
-    }
     Ok(ExitCode::SUCCESS)
 }
 
