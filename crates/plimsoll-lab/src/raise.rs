@@ -4,7 +4,7 @@
 //! Invariants: nothing is begun that is not in the journal; undoing goes backwards, never stops
 //! early, and may be repeated; the journal is removed only when nothing is left.
 
-use plimsoll_core::plan::{Action, Cmd, HERE, Made, Plan, Step};
+use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Made, Plan, Step};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -344,13 +344,17 @@ fn one_pass(
     };
     let steps = steps.into_iter();
     actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
+    let mut needed = Vec::new();
     for (n, node, action) in actions {
         let (unreached, done) = if hosts.is_gone(&node) {
             (None, Ok(()))
+        } else if holds_needed(&action, &node, &needed) {
+            let why = "what is in it could not be carried out, and will be needed for that";
+            (None, Err(HostError::State(why.into())))
         } else {
             match hosts.on(&node) {
                 Ok(host) => (None, host.undo(&id, &action)),
-                Err(error) => (Some(node), Err(error)),
+                Err(error) => (Some(node.clone()), Err(error)),
             }
         };
         match done {
@@ -361,14 +365,38 @@ fn one_pass(
                     let _ = journal.undone(n);
                 }
             }
-            Err(source) => errors.push(RazeError {
-                action: action.to_string(),
-                unreached,
-                source,
-            }),
+            Err(source) => {
+                errors.push(RazeError {
+                    action: action.to_string(),
+                    unreached,
+                    source,
+                });
+                needed.extend(script_of(&action).map(|script| (node, script)));
+            }
         }
     }
     errors
+}
+
+/// The script that an action carries out, if it does.
+fn script_of(action: &Action) -> Option<PathBuf> {
+    let (Action::Run(cmd) | Action::RunIf { run: cmd, .. }) = action else {
+        return None;
+    };
+    match (&*cmd.program, cmd.args.first()) {
+        ("sh", Some(Arg::Text(script))) => Some(script.into()),
+        _ => None,
+    }
+}
+
+/// Whether an action removes a script of this node that did not end well: without it nothing could be
+/// tried again.
+fn holds_needed(action: &Action, node: &str, needed: &[(String, PathBuf)]) -> bool {
+    let Action::RemoveDir(dir) = action else {
+        return false;
+    };
+    let mut scripts = needed.iter().filter(|(on, _)| on == node);
+    scripts.any(|(_, script)| script.starts_with(dir))
 }
 
 /// A journal found in the state directory.

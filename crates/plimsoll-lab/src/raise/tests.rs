@@ -226,6 +226,30 @@ fn undoing_goes_on_after_an_error_and_keeps_the_journal() {
 }
 
 #[test]
+fn a_script_that_could_not_take_something_away_is_kept_for_the_next_time() {
+    let dir = "/var/tmp/plimsoll-t".to_owned();
+    let script = Cmd::new("sh", [format!("{dir}/take"), "down".into()]);
+    let mut plan = Plan::default();
+    let remove = Some(Action::RemoveDir(dir.clone()));
+    plan.step("make a directory", Action::MakeDir(dir), remove);
+    let up = Action::Run(Cmd::new("true", [""; 0]));
+    plan.step("take part", up, Some(Action::Run(script)));
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
+    // The first action ends commands, the second is the script: in both passes.
+    host = host.failing_at_next(1, FakeWhen::Before);
+    host = host.failing_at_next(3, FakeWhen::Before);
+    let razed = raze(standing.journal, &mut host);
+    assert_eq!(razed.errors.len(), 2, "{razed:?}");
+    assert_eq!(host.state.dirs.len(), 1);
+    let all = raze_all(&state, &mut host).unwrap();
+    assert!(all[0].result.as_ref().unwrap().is_clean());
+    check_nothing_left(&host, &state, "once the script ends well");
+}
+
+#[test]
 fn what_another_process_is_at_work_on_is_refused_by_number() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());

@@ -216,7 +216,11 @@ impl<'a> Half<'a> {
         let [attach, up] = self.take_part();
         let detach = Some(Action::DetachLoop(self.image()));
         plan.step_on(on, "attach a loop device", attach, detach);
-        let down = Some(self.tell(&["down"]));
+        // A machine that took the place of this one has no script, and nothing to be ended by it.
+        let down = Some(Action::RunIf {
+            when: Cmd::new("ls", [format!("{}/drbd.sh", self.dir)]),
+            run: self.cmd(&["down"], None),
+        });
         plan.step_on(on, "take part in the mirror", up, down);
     }
 

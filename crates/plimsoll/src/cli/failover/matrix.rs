@@ -102,11 +102,15 @@ impl Table<'_> {
         let (done, left) = bench.on_stack(stack, |arms, name| {
             for fault in &wanted {
                 let outcome = self.cell(arms, name, *fault)?;
+                if let CellOutcome::Refused(why) | CellOutcome::Failed(why) = &outcome {
+                    crate::cli::say(&format!("{fault}: {why}"));
+                }
                 self.add(name, *fault, outcome);
             }
             Ok(())
         });
         if let Err(failure) = done {
+            crate::cli::say(&failure.to_string());
             let begun = self.cells.len() - before;
             for fault in wanted.iter().skip(begun) {
                 self.add(&name, *fault, CellOutcome::Failed(failure.to_string()));
