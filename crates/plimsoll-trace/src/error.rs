@@ -68,8 +68,8 @@ pub enum TraceError {
     },
     /// Nothing has this name.
     #[error(
-        "find a recording at {path}: there is no such file, no PCP archive {path}.meta and no \
-         {path}.blktrace.0"
+        "find a recording at {path}: there is no such file, no recording in a folder of that name, \
+         no PCP archive {path}.meta and no {path}.blktrace.0"
     )]
     NoRecording {
         /// What was asked for.

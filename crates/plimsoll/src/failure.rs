@@ -112,7 +112,7 @@ pub(crate) trait OfLab: fmt::Display {
 
 impl OfLab for UpError {
     fn is_mistake(&self) -> bool {
-        matches!(self, UpError::AlreadyUp { .. })
+        matches!(self, UpError::AlreadyUp { .. } | UpError::Wrong(_))
     }
 
     fn is_stop(&self) -> bool {

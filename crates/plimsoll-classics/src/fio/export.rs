@@ -123,6 +123,10 @@ impl File {
                 ..Group::default()
             });
         }
+        if model.requests.is_some() {
+            self.lose("the requests: their order, places, reuse and instants; here each direction has its mean rate and mixes the two powers of two around its mean size, at places drawn anew (plimsoll export --to iolog keeps them)");
+            return self.wave(&groups, length, false);
+        }
         self.lose(format!(
             "the envelope: the {} of the recording become their mean rate, without bursts and without the Poisson arrivals inside an interval",
             units::clock_duration(model.length())

@@ -172,6 +172,10 @@ impl Shape {
         let wanted =
             |test: &&Test| numbers.contains(&test.number) && (has_repeats || !test.is_repeat);
         let record_bytes = settings.bytes_within("r", 1, RECORD_MAX)?;
+        if !settings.is_given("s") && settings.bytes("s") < record_bytes {
+            let reason = "the default is smaller than a record (r): set s";
+            return Err(settings.wrong("s", settings.text("s"), reason));
+        }
         let file_bytes = settings.bytes_within("s", record_bytes, 1 << 60)?;
         if settings.flag("I") && !record_bytes.is_multiple_of(512) {
             let reason = "direct I/O (I) needs a record of whole 512-byte sectors";

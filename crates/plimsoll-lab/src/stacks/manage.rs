@@ -72,6 +72,9 @@ pub enum UpError {
         /// What is missing.
         unmet: Unmet,
     },
+    /// What was asked for can be made nowhere, or not in this place.
+    #[error(transparent)]
+    Wrong(Unmet),
     /// The base directory cannot be used.
     #[error(transparent)]
     Base(#[from] HostError),
@@ -143,9 +146,9 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         name: name.clone(),
         unmet,
     };
-    let shape = choice.stack.shape(choice).map_err(unmet)?;
+    let shape = choice.stack.shape(choice).map_err(UpError::Wrong)?;
     let place = options.place.as_ref().unwrap_or(&shape.place);
-    check_machines(choice, place).map_err(unmet)?;
+    check_machines(choice, place).map_err(UpError::Wrong)?;
     let here = hosts.here();
     needs(choice, place).check(here).map_err(unmet)?;
     let programs = choice
@@ -163,7 +166,7 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         ..options.clone()
     };
     let site = site(place, choice, &shape, &options, &id, hosts).map_err(|error| match error {
-        SiteError::Unmet(missing) => unmet(missing),
+        SiteError::Unmet(wrong) => UpError::Wrong(wrong),
         SiteError::Host(error) => UpError::Base(error),
     })?;
     let order = Order {
@@ -174,15 +177,15 @@ pub fn plan(choice: &Choice, options: &Options, hosts: &mut dyn Hosts) -> Result
         kernel_has_nfs: kernel_has_nfs(hosts.here()),
         kernel_has_md: kernel_has_md(hosts.here()),
     };
-    let (steps, mut made) = choice.stack.plan(&order).map_err(unmet)?;
+    let (steps, mut made) = choice.stack.plan(&order).map_err(UpError::Wrong)?;
     let mut plan = Plan::default();
     add_nodes(&mut plan, &site);
     plan.steps.extend(steps.steps);
     for (layer, settings) in &choice.layers {
         let added = layer.add(&mut plan, &mut made, &order, settings);
-        added.map_err(unmet)?;
+        added.map_err(UpError::Wrong)?;
     }
-    check_uses_machines(place, &site, &plan).map_err(unmet)?;
+    check_uses_machines(place, &site, &plan).map_err(UpError::Wrong)?;
     let ask = Ask {
         parts: choice.parts.clone(),
         size_bytes: options.size_bytes,
@@ -251,6 +254,9 @@ pub fn needs(choice: &Choice, place: &Place) -> super::Needs {
         needs = needs.and(layer.needs(settings));
     }
     match place {
+        // What its servers need is looked for on them.
+        Place::Inventory(_) => needs,
+        _ if choice.stack.needs_machines(choice) => needs,
         Place::Here => needs.and(choice.stack.server_needs(choice)),
         Place::Namespaces => needs
             .and(choice.stack.server_needs(choice))
@@ -259,8 +265,6 @@ pub fn needs(choice: &Choice, place: &Place) -> super::Needs {
                 root: true,
                 ..super::Needs::default()
             }),
-        // What its servers need is looked for on them.
-        Place::Inventory(_) => needs,
     }
 }
 
@@ -344,6 +348,14 @@ fn resolved(base: &Path) -> Result<PathBuf, HostError> {
             existing.display()
         )));
     }
+    let may = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(&real, may).map_err(|errno| {
+        HostError::State(format!(
+            "nothing can be made in {}: {}; name another directory with --dir",
+            real.display(),
+            std::io::Error::from(errno)
+        ))
+    })?;
     let rest = absolute.strip_prefix(existing).unwrap_or(Path::new(""));
     if rest.components().any(|part| part == Component::ParentDir) {
         return Err(HostError::State(format!(

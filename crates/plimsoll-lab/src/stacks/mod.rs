@@ -195,6 +195,20 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
+/// Fails when one of these settings is given although it says something of another kind of the stack, so
+/// that nothing is named after what it is not.
+fn not_given(settings: &Settings, names: &[&str], is_for: &str) -> Result<(), Unmet> {
+    let given = names.iter().filter(|name| settings.is_given(name));
+    let unmet: Vec<String> = given
+        .map(|name| format!("{name}={} is for {is_for}", settings.text(name)))
+        .collect();
+    if unmet.is_empty() {
+        Ok(())
+    } else {
+        Err(Unmet(unmet))
+    }
+}
+
 /// One step of the ladder from the bare disk to the whole stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rung {

@@ -134,7 +134,8 @@ fn group(group: &Group) -> String {
     let mix = group.mix.iter().map(|turn| {
         let share = words::percent_whole(ratio(turn.weight, total));
         let size = units::size(f64::from(turn.bytes));
-        format!("{share} {:?} of {size}", turn.kind).to_lowercase()
+        let kind = format!("{:?}", turn.kind).to_lowercase();
+        format!("{share} {kind} of {size}")
     });
     format!(
         "{}: {} of {} at depth {} on {} of data",

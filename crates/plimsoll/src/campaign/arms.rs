@@ -12,7 +12,7 @@ use super::device::{self, Consent};
 use super::names::{directory_name, free_name, short_name};
 use super::on_nodes::Loaders;
 use super::remote;
-use super::room::{Room, data_bytes};
+use super::room::{Room, data_bytes, is_of_programs};
 use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, doing, trying};
 use plimsoll_core::event::{Arm, Warning};
@@ -21,7 +21,6 @@ use plimsoll_core::load::LoadPlace;
 use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
-use plimsoll_core::workload::Workload;
 use plimsoll_engine::Place;
 use plimsoll_lab::host::{Hosts as _, LocalHost, Nodes, Owner};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
@@ -326,7 +325,10 @@ impl Arms {
     /// What raising would do, one line per step.
     pub(crate) fn intentions(&self, id: &str, asked: &[Asked]) -> Vec<String> {
         let mut lines = Vec::new();
-        let needed = units::size(data_bytes(asked) as f64);
+        let mut needed = units::size(data_bytes(asked) as f64);
+        if asked.iter().any(is_of_programs) {
+            needed += " and what the programs write";
+        }
         for (place, target) in self.targets.iter().enumerate() {
             match &target.spec {
                 TargetSpec::Null | TargetSpec::Nop | TargetSpec::Sim(_) => continue,
@@ -430,8 +432,7 @@ impl Arms {
         }
         self.devices.sort();
         self.devices.dedup();
-        let copies = |one: &Asked| matches!(one.workload, Workload::Commands(_));
-        if asked.iter().any(copies) {
+        if asked.iter().any(is_of_programs) {
             let scratch =
                 std::env::temp_dir().join(directory_name(id, self.targets.len(), "scratch"));
             plan.steps.push(directory_step(
@@ -513,13 +514,18 @@ impl Arms {
 
     /// Room is checked again once all stacks are up: their images have taken theirs by then.
     fn check_room(&self, asked: &[Asked]) -> Result<(), Failure> {
+        self.check_room_for(data_bytes(asked))
+    }
+
+    /// Whether so many bytes fit on every arm.
+    pub(super) fn check_room_for(&self, bytes: u64) -> Result<(), Failure> {
         let mut places = Room::default();
         for found in self
             .targets
             .iter()
             .filter_map(|target| target.facts.as_ref())
         {
-            places.need(&found.device, data_bytes(asked), found.free_bytes);
+            places.need(&found.device, bytes, found.free_bytes);
         }
         places.check()
     }
@@ -697,9 +703,13 @@ fn check_one_file(target: &Target, asked: &[Asked]) -> Result<(), Failure> {
     match asked.iter().find(|one| one.workload.needs_directory()) {
         None => Ok(()),
         Some(one) => Err(Failure::usage(format!(
-            "run {} on {}: it needs a directory",
+            "run {} on {}: it needs a directory{}",
             one.workload.name(),
-            target.given
+            target.given,
+            match target.spec {
+                TargetSpec::File(_) => ", and nothing is there",
+                _ => "",
+            }
         ))),
     }
 }

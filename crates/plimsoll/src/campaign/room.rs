@@ -32,6 +32,11 @@ pub(super) fn data_bytes(asked: &[Asked]) -> u64 {
     file + trees
 }
 
+/// Whether a workload is of programs, which copy what they need and write what they like.
+pub(super) fn is_of_programs(asked: &Asked) -> bool {
+    matches!(asked.workload, Workload::Commands(_))
+}
+
 /// Bytes of the files of `blocks` when it has run for `length`. Files that begin empty and grow at
 /// a given rate are as large as what is appended, whatever their extent allows.
 fn blocks_bytes(blocks: &Blocks, length: Option<Nanos>) -> u64 {

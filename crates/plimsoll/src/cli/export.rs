@@ -28,8 +28,8 @@ const OPERATIONS_MAX: usize = 20_000_000;
   plimsoll export --to fio randread -o randread.fio
   plimsoll export --to plimsoll nas.toml --phase scan --scale 2 -o scan.toml
   plimsoll export --to plimsoll nas.toml --anonymise -o nobodys.toml
-  plimsoll export --to iolog nas.toml@12 --for 60s -o nas.log
-  fio --name=replay --read_iolog=nas.log --filename=/mnt/a/data --ioengine=libaio --direct=1")]
+  plimsoll export --to iolog nas.toml@12 --for 60s -o nas.iolog
+  fio --name=replay --read_iolog=nas.iolog --filename=/mnt/a/data --ioengine=libaio --direct=1")]
 pub(super) struct Args {
     /// Workload: a name or a file, as for `plimsoll run`.
     workload: String,

@@ -57,7 +57,7 @@ pub(super) struct Args {
     exact: bool,
     /// Of requests: put runs of them into a drawn order within windows of this length, so that the
     /// model does not tell which followed which.
-    #[arg(long, value_parser = units::parse_duration, value_name = "WINDOW")]
+    #[arg(long, value_parser = window, value_name = "WINDOW")]
     shuffle: Option<Nanos>,
     /// Of requests: keep distributions instead of the requests: when they come, at every scale, what
     /// they do and where. What is played is drawn from them; what that loses is measured and listed.
@@ -83,6 +83,14 @@ pub(super) struct Args {
 
 /// What a load is spread over when nobody says.
 const WORKING_SET_BYTES: u64 = 1 << 30;
+
+/// A window of nothing would leave everything in its place.
+fn window(text: &str) -> Result<Nanos, String> {
+    match units::parse_duration(text)? {
+        Nanos(0) => Err("it is longer than nothing".into()),
+        window => Ok(window),
+    }
+}
 
 pub(super) fn main(args: &Args) -> Outcome {
     if let Some(path) = &args.output {

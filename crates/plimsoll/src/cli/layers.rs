@@ -18,7 +18,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll layers raid1 -w varmail
-  plimsoll layers 'gluster(distribute)+tenant(tls)+crypt' -w 'iozone -c -e -r 1m -i 0 -i 1'")]
+  plimsoll layers 'gluster(distribute)+tenant(tls)+crypt' -w 'iozone -c -e -r 1m -s 64m -i 0 -i 1'")]
 pub(super) struct Args {
     /// The stack, with its layers.
     #[arg(value_name = "STACK")]

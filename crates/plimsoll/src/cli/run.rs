@@ -19,7 +19,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   plimsoll run varmail,nfiles=50000 /mnt/a
-  plimsoll run 'bonnie++ -s 4g -n 16' /mnt/a
+  plimsoll run 'bonnie++ -s 4g -n 16 -r 0' /mnt/a
   plimsoll run nas.toml@10 /mnt/a --for 30s
   plimsoll run nas.toml sim --whole
   plimsoll run varmail,nthreads=1 --trace-ops 13")]

@@ -6,6 +6,7 @@ use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::{Packed, Parametric};
 use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::commands::Command;
 use plimsoll_core::workload::{Workload, WorkloadFile};
 use plimsoll_engine::SimDevice;
 use plimsoll_lab::attach;
@@ -108,8 +109,11 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
             return Failure::usage(format!("read workload {name}: there is no such file"));
         }
         Failure::usage(error)
-            .hint("`plimsoll workloads` lists all with their settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
+            .hint("`plimsoll workloads` lists all, and with a name its settings; others are files: models made by plimsoll fit, fio jobs (.fio), filebench's .f")
     })?;
+    if let Workload::Commands(commands) = &made {
+        check_files(commands.prepare.iter())?;
+    }
     Ok(made.into())
 }
 
@@ -148,6 +152,17 @@ fn within(error: &plimsoll_classics::Error) -> String {
     }
 }
 
+/// Refuses files of the user, as arguments of commands, that cannot be read.
+fn check_files<'a>(commands: impl Iterator<Item = &'a Command>) -> Result<(), Failure> {
+    for word in commands.flat_map(|command| command.argv.iter().skip(1)) {
+        let file = word.strip_prefix("{here}/").unwrap_or(word);
+        if file.len() < word.len() || file.starts_with('/') {
+            std::fs::File::open(file).map_err(|error| about(Path::new(file), &error))?;
+        }
+    }
+    Ok(())
+}
+
 /// Refuses an original program that is not installed or whose file does not exist, before
 /// anything is made for it.
 fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
@@ -155,13 +170,7 @@ fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
         return Ok(());
     };
     if prefix == "fio" || prefix == "filebench" {
-        let words = commands.prepare.iter().chain(&commands.phases);
-        for word in words.flat_map(|command| command.argv.iter().skip(1)) {
-            let file = word.strip_prefix("{here}/").unwrap_or(word);
-            if file.len() < word.len() || file.starts_with('/') {
-                std::fs::File::open(file).map_err(|error| about(Path::new(file), &error))?;
-            }
-        }
+        check_files(commands.prepare.iter().chain(&commands.phases))?;
     }
     let host = LocalHost::new(SearchPath::new(
         &std::env::var_os("PATH").unwrap_or_default(),
@@ -183,9 +192,9 @@ fn parse_scale(text: &str, factor: &str) -> Result<Scale, Failure> {
         return Ok(Scale::Auto);
     }
     match factor.parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= 1e6 => Ok(Scale::Fixed(value)),
+        Ok(value) if (1e-6..=1e6).contains(&value) => Ok(Scale::Fixed(value)),
         _ => Err(Failure::usage(format!(
-            "read the factor in '{text}': after @ comes a number above 0, or auto"
+            "read the factor in '{text}': after @ comes a number from 0.000001 to 1000000, or auto"
         ))),
     }
 }
@@ -299,6 +308,10 @@ impl TargetSpec {
             Err(_) if path.is_symlink() => Err(Failure::usage(format!(
                 "use target '{text}': it is a symbolic link that leads nowhere"
             ))),
+            Err(_) if path.starts_with("/dev") => Err(Failure::usage(format!(
+                "use target '{text}': there is no such device"
+            ))
+            .hint("lsblk names those that there are")),
             Err(_) if path.parent().is_some_and(|p| p.as_os_str().is_empty() || p.is_dir()) && text.contains('/') => {
                 Ok(TargetSpec::File(path))
             }

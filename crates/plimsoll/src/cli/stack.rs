@@ -141,12 +141,14 @@ pub(super) struct Shape {
     /// Size of each node's disk.
     #[arg(long = "size", default_value = "2G", value_parser = units::parse_size, value_name = "SIZE")]
     size_bytes: u64,
-    /// Directory for the nodes' disks: the storage that is measured in the end (default: in the
-    /// state directory).
+    /// Directory for the nodes' disks: the storage that is measured in the end (default: stacks/ in the
+    /// state directory, which is `PLIMSOLL_STATE`, else /var/lib/plimsoll of root and
+    /// ~/.local/state/plimsoll of others).
     #[arg(long = "dir", value_name = "DIR")]
     base: Option<PathBuf>,
     /// Ports of the loopback address are taken from here on; those in use are passed over.
-    #[arg(long = "port", default_value_t = 13_260, value_name = "PORT")]
+    #[arg(long = "port", default_value_t = 13_260, value_name = "PORT",
+        value_parser = clap::value_parser!(u16).range(1..))]
     first_port: u16,
     /// Where servers of stacks are: on this machine, each in a network of its own, or on the machines
     /// that a file names, see docs/stacks/inventory.md (default: the stack's own choice).

@@ -412,9 +412,39 @@ fn ledgers_of_nothing() {
     refuses(
         &lab,
         &check,
-        1,
-        &["other", "name the target where it is now"],
+        12,
+        &["other", "is lost, unless the target is elsewhere now"],
     );
+}
+
+#[test]
+fn what_a_stack_cannot_be_is_a_mistake_whoever_plans_it() {
+    let lab = Lab::new();
+    for (stack, words) in [
+        ("gluster(nodes=4,replicate)", "gluster"),
+        ("san", "--on FILE"),
+        (
+            "raid5(by=btrfs,consistency=ppl)",
+            "consistency=ppl is for arrays of the kernel",
+        ),
+        (
+            "raid1(by=btrfs,fs=xfs)",
+            "fs=xfs is for arrays of the kernel",
+        ),
+    ] {
+        refuses(&lab, &["stack", "up", stack, "--dry-run"], 2, &[words]);
+    }
+    let small = ["stack", "up", "iscsi", "--size", "1", "--dry-run"];
+    refuses(&lab, &small, 2, &["1"]);
+}
+
+#[test]
+fn a_device_that_is_not_there_does_not_become_a_file() {
+    let lab = Lab::new();
+    let args = ["run", "randread", "/dev/nosuch0", "--destroy", "--dry-run"];
+    refuses(&lab, &args, 2, &["/dev/nosuch0", "no such device", "lsblk"]);
+    let args = ["run", "build,src=/nonexistent", ".", "--dry-run"];
+    refuses(&lab, &args, 2, &["/nonexistent"]);
 }
 
 /// Makes a directory unwritable, also for root, or writable again.

@@ -7,7 +7,7 @@ use plimsoll_core::plan::{Made, Plan, Proof, Reach};
 use plimsoll_core::settings::{Setting, Settings, Unit};
 
 use super::node::{self, chain, file_system};
-use super::{Choice, Needs, Order, Place, SPARE_BYTES, Shape, Stack, Unmet, Verb};
+use super::{Choice, Needs, Order, Place, SPARE_BYTES, Shape, Stack, Unmet, Verb, not_given};
 use crate::journal::Record;
 use cluster::Cluster;
 
@@ -126,6 +126,10 @@ impl Stack for Ceph {
     }
 
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        match is_rbd(order.settings()) {
+            true => not_given(order.settings(), &["client_cache"], "access=fuse")?,
+            false => not_given(order.settings(), &["fs"], "access=rbd")?,
+        }
         check(order)?;
         let (settings, dir) = (order.settings(), order.dir());
         let cluster = Cluster::of(order, &dir);

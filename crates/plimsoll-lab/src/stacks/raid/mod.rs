@@ -13,7 +13,7 @@ use plimsoll_core::settings::{Setting, Settings, Unit};
 use super::node::iscsi::Iscsi;
 use super::node::nbd::Nbd;
 use super::node::{FAIL_AFTER, Node, Transport};
-use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node};
+use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node, not_given};
 use crate::journal::Record;
 
 /// A stack of several disks.
@@ -187,6 +187,8 @@ impl Stack for Raid {
         if md::is_meant(order)? {
             return md::plan(self, order);
         }
+        let of_md = "arrays of the kernel: say by=md, where it has md";
+        not_given(order.settings(), &["fs", "chunk", "consistency"], of_md)?;
         node::check(order)?;
         let transport = transport(order.settings())?;
         let dir = order.dir();

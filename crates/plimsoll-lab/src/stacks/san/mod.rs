@@ -10,7 +10,7 @@ use plimsoll_core::settings::{Setting, Unit};
 
 use super::nfs::kernel;
 use super::node::{self, chain, file_system};
-use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, Verb};
+use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, Verb, not_given};
 use crate::journal::Record;
 use cluster::Cluster;
 
@@ -159,6 +159,9 @@ impl Stack for San {
     }
 
     fn plan(&self, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
+        if config::exports_files(order.settings()) {
+            not_given(order.settings(), &["fail_after"], "export=iscsi")?;
+        }
         let cluster = Cluster::of(order)?;
         file_system::check(order)?;
         let dir = order.dir();

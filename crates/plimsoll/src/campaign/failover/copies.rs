@@ -23,6 +23,9 @@ use std::time::Duration;
 /// that have, and two of them fit where sessions do.
 const FILE_BYTES: u64 = 16 << 20;
 
+/// Room that the copies take: two, in turn.
+pub(super) const BYTES: u64 = 2 * FILE_BYTES;
+
 /// How fast it is copied at most, in 1024 bits a second (2 MiB): as fast as it can be it takes all that a
 /// slow system has, and the sessions never come to what they should do.
 const LIMIT_KIB: &str = "16384";

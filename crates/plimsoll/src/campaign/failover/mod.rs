@@ -124,6 +124,9 @@ pub(crate) fn failover(
         true => Some(Copier::new(wanted.ledgers, wanted.seed, stop)?),
         false => None,
     };
+    let of_sessions = u64::from(wanted.load.sessions).saturating_mul(wanted.load.file_bytes);
+    let of_copies = copier.as_ref().map_or(0, |_| copies::BYTES);
+    arms.check_room_for(of_sessions.saturating_add(of_copies))?;
     let mut ground = Ground::of(wanted.name, state)?;
     let planned = plan(wanted, &mut ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");

@@ -351,7 +351,7 @@ fn check(args: &CheckArgs) -> Outcome {
         options,
         &stop,
     )
-    .map_err(unreadable)?;
+    .map_err(|error| unreadable(error, &args.targets))?;
     if args.json {
         super::print_json(&serde_json::json!({ "ledger": args.ledger, "account": account }));
     } else {
@@ -360,16 +360,21 @@ fn check(args: &CheckArgs) -> Outcome {
     verdict(&account.data, args.json)
 }
 
-/// A file of the ledger that is not on its target may be a slip, or the worst that can be found.
-fn unreadable(error: Error) -> Failure {
+/// A file of the ledger that is not on its target may be a slip, or the worst that can be found: where the
+/// target is there it is taken for that.
+fn unreadable(error: Error, targets: &[String]) -> Failure {
     let is_absent =
         matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
-    match (failure(error), is_absent) {
-        (failure, true) => failure.hint(
-            "name the target where it is now, and mount it; if it is, what was written is lost",
-        ),
-        (failure, false) => failure,
+    let mut failure = failure(error);
+    if is_absent {
+        if targets.iter().all(|target| Path::new(target).exists()) {
+            failure.code = Code::BadData;
+        }
+        return failure.hint(
+            "what was acknowledged in it is lost, unless the target is elsewhere now, or not mounted",
+        );
     }
+    failure
 }
 
 /// Names the first bad blocks, and gives the exit code.

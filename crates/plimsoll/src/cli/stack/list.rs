@@ -59,7 +59,12 @@ fn missing(name: &str) -> Vec<String> {
     };
     let place = choice.stack.shape(&choice).map_or(Place::Here, |s| s.place);
     let found = stacks::manage::needs(&choice, &place).check(&crate::cli::host());
-    found.err().map_or_else(Vec::new, |unmet| unmet.0)
+    let mut missing = found.err().map_or_else(Vec::new, |unmet| unmet.0);
+    if choice.stack.needs_machines(&choice) {
+        let machines = "it needs machines of their own: --on FILE (plimsoll vm up makes some)";
+        missing.insert(0, machines.into());
+    }
+    missing
 }
 
 pub(super) fn list(args: &List) -> Outcome {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll vm shell`: commands in a machine. It is also how plimsoll itself reaches one.
 
-use crate::failure::{Code, Failure, Outcome, doing};
+use crate::failure::{Code, Failure, Outcome, trying};
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::vm::Lab;
 use std::io::{IsTerminal, stderr, stdin, stdout};
@@ -31,7 +31,7 @@ pub(super) fn main(args: &Shell, state: &StateDir) -> Outcome {
         Some(dir) => &StateDir::new(dir),
         None => state,
     };
-    let failed = || doing(Code::Failed, format!("reach machine {}", args.name));
+    let failed = || trying(format!("reach machine {}", args.name));
     let lab = Lab::find(state).map_err(failed())?;
     let port = lab
         .port(&args.name, &super::super::host())
