@@ -108,7 +108,10 @@ fn private(path: &Path, bytes: &[u8], id: &str) -> Result<(), HostError> {
         .mode(0o600)
         .open(path)
         .map_err(HostError::io("create", path))?;
-    file.write_all(bytes).map_err(HostError::io("write", path))
+    // Machines lose their power here on purpose, and need it afterwards.
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(HostError::io("write", path))
 }
 
 /// Removes the file at `path` if it is the one that [`make`] made for the journal `id`, or lies

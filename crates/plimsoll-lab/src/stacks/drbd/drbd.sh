@@ -49,6 +49,8 @@ X
     admin create-md --force "$name" >/dev/null 2>&1
     : >"$dir/made"
   fi
+  # It is needed again when the machine has lost its power.
+  sync "$dir/drbd.conf" "$dir/made"
   admin up "$name"
   ;;
 new)
