@@ -19,7 +19,7 @@ pub(crate) enum Code {
     Inconclusive = 11,
     /// A target lost or changed data.
     BadData = 12,
-    /// Something that plimsoll made could not be removed.
+    /// Something that plimsoll made could not be removed, or a fault that it did not be healed.
     NotCleaned = 13,
     /// A model, or the load that was submitted, missed its gate.
     Gate = 14,
@@ -39,7 +39,7 @@ Exit codes:
   11   compare --fail-on inconclusive: at least one verdict is open
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
        ledger or faults under load found bad blocks
-  13   something plimsoll made could not be removed; run `plimsoll raze`
+  13   something plimsoll made could not be removed, or a fault not healed; run `plimsoll raze`
   14   a model, or the load that was submitted, missed a stated gate
   15   a node that load came from, or that was recorded, was lost; what there was of it is kept
        and marked
