@@ -89,7 +89,8 @@ pub(crate) fn all() -> Vec<u32> {
         .collect()
 }
 
-/// Living processes, other than this one, whose environment has exactly this mark.
+/// Living processes, other than this one, whose environment has exactly this mark. One that was
+/// started an instant ago has none yet: the kernel writes it after `exec` has let its parent go on.
 pub(crate) fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK_VARIABLE}={mark}");
     let ourselves = std::process::id();

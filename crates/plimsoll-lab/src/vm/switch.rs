@@ -187,12 +187,17 @@ mod tests {
     )]
     fn machine(id: &str, name: &str) -> std::process::Child {
         let mut sleep = std::process::Command::new("sleep");
-        let sleep = sleep.arg("20").env(MARK_VARIABLE, mark(id, name));
-        sleep
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+        let mark = mark(id, name);
+        let sleep = sleep.arg("20").env(MARK_VARIABLE, &mark);
+        let sleep = sleep.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = sleep.spawn().unwrap();
+        // What was just started has no environment for a moment, and so is not on yet.
+        let clock = SystemClock::new();
+        while processes::marked(&mark).is_empty() {
+            assert!(clock.now() < Duration::from_secs(10), "{name} has no mark");
+            clock.pause(Duration::from_millis(1));
+        }
+        child
     }
 
     #[test]
