@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Locks on journals: exclusive for who makes or undoes what is in them, shared for who uses what
-//! they made. The kernel drops them when the last holder ends, however it ends.
+//! Locks on journals: exclusive for who makes, undoes or strikes what is in them, shared for who uses
+//! what they made. The kernel drops them when the last holder ends, however it ends.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -40,6 +40,12 @@ pub(super) fn exclusive(file: &File, clock: &dyn Clock, patience: Duration) -> b
 /// Locks a journal against undoing, together with others who do the same.
 pub(super) fn shared(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockShared).is_ok()
+}
+
+/// Makes a lock that others may have, too, one that nobody else has. The kernel gives up the first
+/// before it tries, so that nothing is locked where this fails.
+pub(super) fn alone(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// Fails with "not found" when the path leads to another file by now: whoever had the lock before

@@ -334,12 +334,7 @@ impl Journal {
 pub(crate) fn hold(path: &Path) -> Result<File, JournalError> {
     let (mut file, early) = open_file(path)?;
     if !lock::shared(&file) {
-        let pid = lock::holder(path);
-        return Err(JournalError::InUse {
-            kind: early.header.kind,
-            path: path.into(),
-            pid,
-        });
+        return Err(in_use(early.header.kind, path));
     }
     let (record, _) = read_locked(&mut file, path)?;
     if record.standing
@@ -352,6 +347,24 @@ pub(crate) fn hold(path: &Path) -> Result<File, JournalError> {
     } else {
         let kind = record.header.kind;
         Err(JournalError::NotStanding { kind })
+    }
+}
+
+/// Keeps others out, too, of what is held already: they hold it now, or will want to, to use it as it
+/// is. Where that is refused it is not held any more.
+pub(crate) fn hold_alone(held: &File, path: &Path) -> Result<(), JournalError> {
+    if lock::alone(held) {
+        return Ok(());
+    }
+    let (_, early) = open_file(path)?;
+    Err(in_use(early.header.kind, path))
+}
+
+fn in_use(kind: Kind, path: &Path) -> JournalError {
+    JournalError::InUse {
+        kind,
+        path: path.into(),
+        pid: lock::holder(path),
     }
 }
 

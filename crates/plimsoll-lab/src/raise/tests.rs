@@ -286,7 +286,17 @@ fn what_somebody_holds_is_left_alone_and_the_others_go() {
     assert!(error.to_string().contains("in use"), "{error}");
     let status = stacks::status(&state, &mut host).unwrap();
     assert!(status.len() == 1 && status[0].problems.is_empty());
+    // Who strikes it wants it alone, and is told of who uses it.
+    let user = stacks::hold("iscsi", &state).unwrap();
+    let error = stacks::hold_alone(&held, "iscsi", &state).unwrap_err();
+    assert!(error.to_string().contains("in use"), "{error}");
     drop(held);
+    stacks::hold_alone(&user, "iscsi", &state).unwrap();
+    let error = stacks::hold("iscsi", &state).unwrap_err();
+    assert!(error.to_string().contains("in use"), "{error}");
+    let status = stacks::status(&state, &mut host).unwrap();
+    assert!(status.len() == 1 && status[0].problems.is_empty());
+    drop(user);
     assert!(stacks::down("iscsi", &state, &mut host).unwrap().is_clean());
     check_nothing_left(&host, &state, "after it was let go");
     let error = stacks::hold("iscsi", &state).unwrap_err();

@@ -414,6 +414,15 @@ pub fn hold(name: &str, state: &StateDir) -> Result<File, JournalError> {
     }
 }
 
+/// Keeps others from using a stack, too, that is held by who does harm to it: their figures would tell
+/// of faults they know nothing of. It is let go where that is refused.
+///
+/// # Errors
+/// [`JournalError::InUse`] when somebody else holds it.
+pub fn hold_alone(held: &File, name: &str, state: &StateDir) -> Result<(), JournalError> {
+    journal::hold_alone(held, &journal_file(name, state))
+}
+
 /// Takes a stack down, also one that was left unfinished.
 ///
 /// # Errors

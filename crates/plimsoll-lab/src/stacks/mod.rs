@@ -36,7 +36,7 @@ pub mod tenant;
 pub use change::{ChangeError, Moment, change};
 pub use client::ClientPlace;
 pub use inventory::{Inventory, Machine};
-pub use manage::{DownError, Status, Up, UpError, down, hold, status, up};
+pub use manage::{DownError, Status, Up, UpError, down, hold, hold_alone, status, up};
 pub use needs::Needs;
 pub use site::{Place, SiteError, link_of};
 pub use spec::{Choice, SpecError};

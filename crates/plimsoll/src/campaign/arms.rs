@@ -148,7 +148,7 @@ pub(crate) struct Arms {
     raised: Vec<String>,
     attached: Vec<Attached>,
     directories: Option<Standing>,
-    held: Vec<File>,
+    pub(super) held: Vec<File>,
     devices: Vec<String>,
     /// Made when there are programs to run.
     scratch: Option<PathBuf>,

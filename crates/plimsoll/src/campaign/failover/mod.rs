@@ -26,6 +26,7 @@ use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks;
 pub(crate) use sessions::Load;
 use sessions::Sessions;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,7 +128,7 @@ pub(crate) fn failover(
     let of_sessions = u64::from(wanted.load.sessions).saturating_mul(wanted.load.file_bytes);
     let of_copies = copier.as_ref().map_or(0, |_| copies::BYTES);
     arms.check_room_for(of_sessions.saturating_add(of_copies))?;
-    let mut ground = Ground::of(wanted.name, state)?;
+    let mut ground = Ground::of(wanted.name, &arms.held, state)?;
     let planned = plan(wanted, &mut ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");
     let mut notes = Vec::new();
@@ -339,7 +340,13 @@ fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, F
 }
 
 impl Ground {
-    fn of(name: &str, state: &StateDir) -> Result<Ground, Failure> {
+    /// A stack that is held with these files. From now on nobody else uses it: who measures it would
+    /// measure the faults, and two who strike it would heal each other's.
+    fn of(name: &str, held: &[File], state: &StateDir) -> Result<Ground, Failure> {
+        for held in held {
+            let what = format!("strike {name}");
+            stacks::hold_alone(held, name, state).map_err(doing(Code::Failed, what))?;
+        }
         let record = stacks::manage::record(name, state)
             .map_err(doing(Code::Failed, format!("read the journal of {name}")))?;
         let (Some(ask), Some(made)) = (record.header.ask, record.made) else {
