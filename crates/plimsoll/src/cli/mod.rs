@@ -33,7 +33,7 @@ mod watchdog;
 mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use plimsoll_core::units;
 use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
 use plimsoll_lab::journal::StateDir;
@@ -86,7 +86,8 @@ enum Command {
 
 /// Reads the command line, does the work, and turns a failure into words and an exit code.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let read = with_negatives(Cli::command()).try_get_matches();
+    let cli = match read.and_then(|given| Cli::from_arg_matches(&given)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are not failures; clap words and places both well.
@@ -129,6 +130,16 @@ pub(crate) fn main() -> ExitCode {
         say(&failure.to_string());
         failure.code.into()
     })
+}
+
+/// Takes `-1` for a number, which is refused with what may stand there, not for an option nobody knows.
+fn with_negatives(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| {
+            let takes = arg.get_action().takes_values();
+            arg.allow_negative_numbers(takes)
+        })
+        .mut_subcommands(with_negatives)
 }
 
 /// Prints a result. A reader that went away (a closed pipe) is no failure.

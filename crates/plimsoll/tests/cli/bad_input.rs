@@ -30,6 +30,19 @@ pub(crate) fn refuses(lab: &Lab, args: &[&str], code: i32, words: &[&str]) {
 }
 
 #[test]
+fn negative_numbers_are_refused_as_values() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    for (args, option) in [
+        (["failover", "raid1", "--repeat", "-1"], "--repeat <"),
+        (["compare", &target, "--blocks", "-3"], "--blocks <"),
+        (["run", "varmail", "--for", "-5"], "--for <"),
+    ] {
+        refuses(&lab, &args, 2, &[option, args[3]]);
+    }
+}
+
+#[test]
 fn workloads_that_do_not_exist_or_make_no_sense() {
     let lab = Lab::new();
     let target = lab.directory("t");
