@@ -80,6 +80,8 @@ pub struct FakeHost {
     flush_looks: Cell<usize>,
     /// Types of file systems that the kernel can mount.
     pub file_systems: BTreeSet<String>,
+    /// Whether every other node is without power.
+    pub is_alone: bool,
     /// Its clock.
     pub clock: SystemClock,
 }

@@ -273,8 +273,12 @@ impl Hosts for LocalHost {
 
 /// All nodes are one pretended machine.
 impl Hosts for FakeHost {
-    fn on(&mut self, _: &str) -> Result<&mut dyn Host, HostError> {
-        Ok(self)
+    fn on(&mut self, node: &str) -> Result<&mut dyn Host, HostError> {
+        match node {
+            HERE => Ok(self),
+            _ if self.is_alone => Err(HostError::State(format!("node {node} does not answer"))),
+            _ => Ok(self),
+        }
     }
 
     fn meet(&mut self, _: &[Node]) {}

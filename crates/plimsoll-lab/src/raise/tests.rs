@@ -303,26 +303,6 @@ fn what_somebody_holds_is_left_alone_and_the_others_go() {
     assert!(matches!(error, JournalError::NotStanding { .. }), "{error}");
 }
 
-/// A machine whose nodes have no power.
-struct Dark(FakeHost);
-
-impl Hosts for Dark {
-    fn on(&mut self, node: &str) -> Result<&mut dyn crate::host::Host, HostError> {
-        match node {
-            HERE => Ok(&mut self.0),
-            _ => Err(HostError::State(format!("node {node} does not answer"))),
-        }
-    }
-
-    fn meet(&mut self, _: &[plimsoll_core::plan::Node]) {}
-
-    fn trust(&mut self, _: &str, _: &[String]) {}
-
-    fn here(&self) -> &dyn crate::host::Host {
-        &self.0
-    }
-}
-
 #[test]
 fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
@@ -334,7 +314,8 @@ fn what_is_left_on_a_node_without_power_is_told_once_with_what_to_do() {
     }
     let mut host = FakeHost::new();
     let standing = raise(&plan, None, &mut host, journal(&state, Owner::this())).unwrap();
-    let razed = raze(standing.journal, &mut Dark(host));
+    host.is_alone = true;
+    let razed = raze(standing.journal, &mut host);
     // The two directories, and the commands that may still run there.
     let problems = razed.problems();
     assert_eq!(problems.len(), 1, "{problems:?}");

@@ -73,8 +73,8 @@ pub enum ChangeError {
 /// the stack meanwhile: who wants to load it does so from `watch`.
 ///
 /// # Errors
-/// When it is not up, in use, cannot be changed so, or a step fails: then the steps of this change
-/// are undone, and the stack stays.
+/// When it is not up, in use, cannot be changed so, a node of it cannot be reached, or a step fails: then
+/// the steps of this change are undone, and the stack stays.
 pub fn change(
     name: &str,
     verb: Verb<'_>,
@@ -89,6 +89,7 @@ pub fn change(
         other => other?,
     };
     let planned = plan(name, verb, more, journal.record(), hosts)?;
+    reach(&planned.plan, journal.record(), hosts)?;
     watch(Moment::Begins {
         steps: planned.plan.steps.len(),
     });
@@ -176,6 +177,16 @@ fn plan(
     let (steps, made) = choice.stack.change(verb, &order, record).map_err(unmet)?;
     plan.steps.extend(steps.steps);
     Ok(Planned { plan, made, sites })
+}
+
+/// Reaches every node that stands already before the first step: one without power would be missed
+/// halfway, when what was begun on it can be neither ended nor undone.
+fn reach(plan: &Plan, record: &Record, hosts: &mut dyn Hosts) -> Result<(), HostError> {
+    let nodes = record.header.nodes().iter();
+    for node in nodes.filter(|node| plan.steps.iter().any(|step| step.node == node.name)) {
+        hosts.on(&node.name)?;
+    }
+    Ok(())
 }
 
 fn carry_out(

@@ -82,6 +82,27 @@ fn a_change_that_fails_leaves_the_stack_as_it_was() {
 }
 
 #[test]
+fn a_change_is_not_begun_where_a_node_does_not_answer() {
+    let place = tempfile::tempdir().unwrap();
+    let state = StateDir::new(place.path());
+    let mut host = FakeHost::new();
+    raised(&state, &mut host);
+    let mut record = open(&state, &host).record().clone();
+    let mut plan = addition().plan;
+    host.is_alone = true;
+    // Nodes that are only made by it are not there yet.
+    plan.steps[1].node = "n1".into();
+    reach(&plan, &record, &mut host).unwrap();
+    let ask = record.header.ask.as_mut().unwrap();
+    ask.site.servers = vec![ask.site.client.clone()];
+    ask.site.servers[0].name = "n1".into();
+    let error = reach(&plan, &record, &mut host).unwrap_err().to_string();
+    assert!(error.contains("node n1 does not answer"), "{error}");
+    plan.steps.truncate(1);
+    reach(&plan, &record, &mut host).unwrap();
+}
+
+#[test]
 fn an_interrupted_change_is_told_and_undone_with_the_stack() {
     let place = tempfile::tempdir().unwrap();
     let state = StateDir::new(place.path());
