@@ -32,6 +32,9 @@ const RESTORED_FOR: Nanos = Nanos(10_000_000_000);
 /// What is looked at for the back-log: probes meant to start within so long after the fault.
 const BACKLOG: Nanos = Nanos(60_000_000_000);
 
+/// A session that stood still at the end for longer than this, and two of its periods, did not come back.
+const GONE_AFTER: Nanos = Nanos(5_000_000_000);
+
 /// Most bins: 28 hours.
 const BINS_MAX: u64 = 1_000_000;
 
@@ -69,8 +72,8 @@ pub struct Window {
     pub from: Nanos,
     /// The last one before then.
     pub until: Nanos,
-    /// When the fault was done; `None`: the longest stall stands for it, when there is one of more
-    /// than half a [`BIN`].
+    /// When the fault was done: stalls that were over before then are not of it. `None`: the longest
+    /// stall stands for it, when there is one of more than half a [`BIN`].
     pub fault_at: Option<Nanos>,
 }
 
@@ -104,8 +107,8 @@ pub struct SessionOutage {
     pub first_error_after: Option<Nanos>,
     /// How often it had to open again.
     pub reopened: u64,
-    /// Whether it worked on the same descriptor from beginning to end, and the last probe that
-    /// ended had succeeded.
+    /// Whether it worked on the same descriptor from beginning to end, the last probe that ended had
+    /// succeeded, and it did not [stand still](GONE_AFTER) at the end.
     pub survived: bool,
 }
 
@@ -118,7 +121,8 @@ pub enum BrownOut {
     /// To the end of the probes, which was so long after the fault, or nearer to it than it takes
     /// to say that it was over.
     NotOver(Nanos),
-    /// There was no fault and no stall, or no second before it to compare with.
+    /// There was no fault and no stall, or no second before it to compare with, or nothing was done in
+    /// most of those.
     Unknown,
 }
 
@@ -132,8 +136,8 @@ pub struct Outage {
     pub fault_is_known: bool,
     /// Of each session, in their order.
     pub sessions: Vec<SessionOutage>,
-    /// Sum of the [bins](BIN) in which nothing succeeded, of all sessions together; `None`: too few
-    /// probes to tell.
+    /// Sum of the [bins](BIN) in which nothing succeeded, of all sessions together, from the fault on
+    /// where it is known; `None`: too few probes to tell.
     pub unavailable: Option<Nanos>,
     /// How long the rate of all sessions was lower than before.
     pub brown_out: BrownOut,
@@ -167,7 +171,7 @@ impl Outage {
             fault_at,
             fault_is_known: window.fault_at.is_some(),
             sessions: of_sessions,
-            unavailable: bins.unavailable(rate(sessions)),
+            unavailable: bins.unavailable(rate(sessions), window.fault_at),
             brown_out: fault_at.map_or(BrownOut::Unknown, |at| bins.brown_out(at)),
             backlog_p99: fault_at.and_then(|at| backlog(probes, at, window.until)),
             resolution: resolution(sessions),
@@ -287,15 +291,20 @@ impl<'a> Felt<'a> {
         let stall = |ends: &mut Vec<Nanos>, period: Option<Nanos>| {
             period.map(|period| longest_stall(ends, period, window))
         };
+        let write_stall = stall(&mut self.writes, write_period);
+        let read_stall = stall(&mut self.reads, read_period);
+        // In order by now.
+        let is_gone = is_gone(&self.writes, write_period, window)
+            || is_gone(&self.reads, read_period, window);
         SessionOutage {
             session: self.session.name.clone(),
-            write_stall: stall(&mut self.writes, write_period),
-            read_stall: stall(&mut self.reads, read_period),
+            write_stall,
+            read_stall,
             errors: self.errors.len() as u64,
             unended: self.unended,
             first_error_after: None,
             reopened,
-            survived: reopened == 0 && self.last.1,
+            survived: reopened == 0 && self.last.1 && !is_gone,
         }
     }
 
@@ -305,7 +314,16 @@ impl<'a> Felt<'a> {
     }
 }
 
+/// Whether there was no success for so long before the end that it did not come back.
+fn is_gone(ends: &[Nanos], period: Option<Nanos>, window: Window) -> bool {
+    period.is_some_and(|period| {
+        let last = ends.last().copied().unwrap_or(window.from);
+        window.until.since(last) > GONE_AFTER + period + period
+    })
+}
+
 /// The longest time between two successes, with the beginning and the end as if there had been one.
+/// Those that were over when the fault was done are not of it.
 fn longest_stall(ends: &mut [Nanos], period: Nanos, window: Window) -> Stall {
     ends.sort_unstable();
     let mut worst = Stall {
@@ -317,7 +335,7 @@ fn longest_stall(ends: &mut [Nanos], period: Nanos, window: Window) -> Stall {
     let inside = ends.iter().map(|at| (*at, false));
     for (at, is_open) in inside.chain([(window.until, true)]) {
         let length = at.since(before).since(period);
-        if length > worst.length {
+        if length > worst.length && window.fault_at.is_none_or(|fault_at| at > fault_at) {
             worst = Stall {
                 from: before,
                 length,
@@ -358,12 +376,14 @@ impl Bins {
         }
     }
 
-    fn unavailable(&self, probes_per_s: f64) -> Option<Nanos> {
+    fn unavailable(&self, probes_per_s: f64, fault_at: Option<Nanos>) -> Option<Nanos> {
         if probes_per_s * BIN.as_secs_f64() < PROBES_PER_BIN_MIN {
             return None;
         }
+        let fault = fault_at.map_or(0, |at| to_usize(at.since(self.from).0 / BIN.0));
         // The first one may lie before the first end.
-        let empty = self.counts.iter().skip(1).filter(|count| **count == 0);
+        let counts = self.counts.iter().skip(fault.max(1));
+        let empty = counts.filter(|count| **count == 0);
         Some(Nanos(empty.count() as u64 * BIN.0))
     }
 
@@ -380,7 +400,8 @@ impl Bins {
         let before = fault.saturating_sub(BINS_PER_S - 1).min(seconds.len());
         let mut usual = seconds[..before].to_vec();
         usual.sort_unstable();
-        let Some(median) = usual.get(before / 2) else {
+        let median = usual.get(before / 2).filter(|median| **median > 0);
+        let Some(median) = median else {
             return BrownOut::Unknown;
         };
         let wanted = f64::from(*median) * RESTORED;

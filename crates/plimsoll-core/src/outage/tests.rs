@@ -89,6 +89,34 @@ fn steady_storage_has_no_outage() {
 }
 
 #[test]
+fn what_was_over_before_a_known_fault_is_not_of_it() {
+    // 5 s that an earlier fault left behind, and 2 s of this one.
+    let both = |_, at: Nanos| match at.0 < 15_000 * MS {
+        true => stalled(at, 3_000, 5_000),
+        false => stalled(at, 20_000, 2_000),
+    };
+    let (sessions, probes, window) = probed(2, 40, both);
+    let window = Window {
+        fault_at: Some(Nanos(20_003 * MS)),
+        ..window
+    };
+    let outage = Outage::of(&sessions, &probes, window);
+    let worst = outage.worst(Kind::Write).unwrap();
+    assert!(worst.length.0.abs_diff(2_000 * MS) <= 20 * MS, "{worst}");
+    assert!(worst.from.0.abs_diff(20_000 * MS) <= 20 * MS, "{worst}");
+    let unavailable = outage.unavailable.unwrap().0;
+    assert!((1_800..=2_000).contains(&(unavailable / MS)));
+    // Of a rate of nothing any is enough: that says nothing.
+    let (sessions, probes, window) = probed(2, 40, |_, at| stalled(at, 1_000, 20_000));
+    let window = Window {
+        fault_at: Some(Nanos(21_500 * MS)),
+        ..window
+    };
+    let outage = Outage::of(&sessions, &probes, window);
+    assert_eq!(outage.brown_out, BrownOut::Unknown);
+}
+
+#[test]
 fn errors_and_new_descriptors_are_not_surviving() {
     let fails = |session, at: Nanos| {
         let inside = session == 1 && (5_000..7_000).contains(&(at.0 / MS));
@@ -125,6 +153,7 @@ fn what_does_not_come_back_is_an_open_stall() {
     assert_eq!(outage.sessions[0].unended, 800);
     assert!(matches!(outage.brown_out, BrownOut::NotOver(_)));
     assert!(outage.backlog_p99.unwrap().0 > 7_800 * MS);
+    assert!(!outage.survived(), "it did not come back, and saw no error");
     // Errors at the end: the session is not alive.
     let fails = |_, at: Nanos| Some((at, if at.0 < 9_000 * MS { Ok(()) } else { Err(5) }));
     let (sessions, probes, window) = probed(1, 10, fails);
