@@ -53,6 +53,8 @@ pub struct Blow {
     pub strike: Vec<(String, Action)>,
     /// What ends it and brings back what it took.
     pub heal: Vec<(String, Action)>,
+    /// What does that where it was not brought about whole, when that is something else.
+    pub halfway: Vec<(String, Action)>,
     /// What is done once, after it was healed for the last time; where servers cut each other's power, all of
     /// the healing, since the victim may have been off by then.
     pub after: Vec<(String, Action)>,
@@ -128,7 +130,7 @@ pub fn plan(fault: Fault, server: &Server, made: &Made, site: &Site) -> Result<B
     };
     let blow = match fault {
         Fault::Kill => with_restoring(of(kill), server, (made, site)),
-        Fault::Stop => with_restoring(of(|mark| Action::Stop { mark }), server, (made, site)),
+        Fault::Stop => stopped(server, (made, site)),
         Fault::Pause => Ok(on_marks(None)),
         Fault::Slow => Ok(on_marks(Some(SLOW))),
         Fault::PowerCut => power_cut(server, made, site),
@@ -214,6 +216,19 @@ fn restoring<'a>(server: &'a Server, made: &'a Made) -> Result<[&'a [(String, Ac
     })
 }
 
+/// Asked to end in good order: what came last ends first, for it may need the others to say goodbye.
+fn stopped(server: &Server, ground: (&Made, &Site)) -> Result<Blow, Unmet> {
+    let end = |mark: &String| {
+        let mark = mark.clone();
+        (server.node.clone(), Action::Hurt(Hurt::End { mark }))
+    };
+    let strike = server.marks.iter().rev().map(end).collect();
+    Ok(Blow {
+        is_felt_at_once: true,
+        ..with_restoring(strike, server, ground)?
+    })
+}
+
 fn with_restoring(
     strike: Vec<(String, Action)>,
     server: &Server,
@@ -257,6 +272,8 @@ fn with_all_returning(blow: Blow, made: &Made, site: &Site) -> Result<Blow, Unme
         // Without power there is nothing to heal on it.
         None => Blow {
             heal: [powers, blow.heal, restores].concat(),
+            // That brings all back already.
+            halfway: Vec::new(),
             ..blow
         },
         // It is healed between the beats, and after the last one whoever lost its power has it again.
@@ -462,7 +479,8 @@ fn malformed(server: &Server, node: &Node) -> Blow {
     }
 }
 
-/// The server is lost and brought back as after any loss; in that moment the next one is lost.
+/// The server is lost and brought back as after any loss; in that moment, while it is being given what it
+/// missed, the next one is lost.
 fn double(
     first: Vec<(String, Action)>,
     server: &Server,
@@ -481,10 +499,16 @@ fn double(
         let mark = mark.clone();
         (next.node.clone(), Action::Kill { mark })
     };
+    let (mut strike, next_back) = (returning(server, made, site)?, returning(next, made, site)?);
+    let halfway = [&strike[..], &next_back].concat();
+    let is_wait = |(_, action): &(String, Action)| matches!(action, Action::Await(_));
+    let waits = strike.iter().rev().take_while(|one| is_wait(one)).count();
+    let whole = strike.split_off(strike.len() - waits);
     let mut blow = Blow {
         first,
-        strike: returning(server, made, site)?,
-        heal: returning(next, made, site)?,
+        strike,
+        heal: [next_back, whole].concat(),
+        halfway,
         takes_processes: true,
         ..Blow::default()
     };

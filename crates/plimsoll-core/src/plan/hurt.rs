@@ -39,6 +39,12 @@ pub enum Hurt {
         /// How many each port is sent. With 0 it is only seen that there is a port.
         messages: u32,
     },
+    /// Ask every process with this mark to end, and give it the time for that which managers of services
+    /// give.
+    End {
+        /// The mark.
+        mark: String,
+    },
     /// Switch the power of a machine by the command that its user named for it.
     Power {
         /// The command; `on` or `off` is added.
@@ -70,6 +76,7 @@ impl fmt::Display for Hurt {
                 f,
                 "send {messages} malformed messages to each port of the processes marked {mark}"
             ),
+            Hurt::End { mark } => write!(f, "kill -15 the processes marked {mark}, and wait"),
             Hurt::Power { switch, on } => {
                 write!(f, "{} {}", switch.join(" "), if *on { "on" } else { "off" })
             }

@@ -94,6 +94,23 @@ fn a_server_that_nothing_replaces_is_not_killed() {
 }
 
 #[test]
+fn a_server_that_is_asked_to_end_ends_what_came_last_first() {
+    let (made, site) = namespaces();
+    let mut one = server(1);
+    one.marks.push("second".into());
+    let blow = plan(Fault::Stop, &one, &made, &site).unwrap();
+    let said: Vec<String> = blow.strike.iter().map(|(_, a)| a.to_string()).collect();
+    assert_eq!(
+        said,
+        [
+            "kill -15 the processes marked second, and wait",
+            "kill -15 the processes marked mark1, and wait"
+        ]
+    );
+    assert!(blow.is_felt_at_once && blow.takes_processes);
+}
+
+#[test]
 fn links_are_those_of_the_nodes_and_only_namespaces_have_them() {
     let (made, site) = namespaces();
     let blow = plan(Fault::LinkDown, &server(2), &made, &site).unwrap();
@@ -266,6 +283,18 @@ fn the_second_server_is_lost_when_the_first_has_just_come_back() {
         ["mkdir back", "kill -9 the processes marked mark2"]
     );
     assert_eq!(said(&blow.heal)[1..], ["mkdir again"]);
+    // What is only waited for would outlast what the second loss is to meet.
+    let Proof::Survives { restore, .. } = &mut made.proofs[0] else {
+        panic!("it is the first");
+    };
+    restore.push(("n1".into(), Action::Await(Cmd::new("whole", [""; 0]))));
+    let blow = plan(Fault::Double, &server(1), &made, &site).unwrap();
+    assert_eq!(said(&blow.strike), strike);
+    assert_eq!(said(&blow.heal)[1], "mkdir again");
+    assert!(matches!(blow.heal.last(), Some((_, Action::Await(_)))));
+    // Where the second was not lost, the first may not be back.
+    let halfway = said(&blow.halfway);
+    assert!(halfway.contains(&"mkdir back".into()) && halfway.ends_with(&["mkdir again".into()]));
     made.servers.pop();
     let error = plan(Fault::Double, &server(1), &made, &site).unwrap_err();
     assert!(error.to_string().contains("the only server"), "{error}");
@@ -300,10 +329,7 @@ fn servers_that_cut_each_others_power_are_all_brought_back() {
     let Proof::Survives { restore, .. } = &mut made.proofs[0] else {
         panic!("it is the first");
     };
-    restore.push((
-        "n1".into(),
-        Action::Await(plimsoll_core::plan::Cmd::new("whole", [""; 0])),
-    ));
+    restore.push(("n1".into(), Action::Await(Cmd::new("whole", [""; 0]))));
     let text = |actions: &[(String, Action)]| -> Vec<String> {
         actions.iter().map(|(at, a)| format!("{at}: {a}")).collect()
     };

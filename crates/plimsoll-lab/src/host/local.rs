@@ -168,6 +168,7 @@ impl LocalHost {
                 seed,
                 messages,
             } => malformed::send(mark, address, (*seed, *messages)),
+            Hurt::End { mark } => processes::end(mark, &*self.clock),
             Hurt::Power { switch, on } => {
                 orders::tell(self, id, switch, &[if *on { "on" } else { "off" }])
             }

@@ -17,6 +17,10 @@ use super::{MARK_VARIABLE, command};
 /// with it pays this time; the others end within 0.1 s.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long a server may that is asked to end as a fault, with all that it does in its last moments:
+/// what systemd gives a service unless it is told otherwise (`DefaultTimeoutStopSec`).
+const SERVICE_GRACE: Duration = Duration::from_secs(90);
+
 /// How long the kernel may take to end a killed process. Longer only when it is stuck in the
 /// kernel; then an error names it.
 const KILL_WAIT: Duration = Duration::from_secs(5);
@@ -109,6 +113,18 @@ pub(crate) fn marked(mark: &str) -> Vec<u32> {
 
 /// Ends every process with this mark and waits until they are gone.
 pub(crate) fn stop(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+    stop_within(GRACE, mark, clock)
+}
+
+/// The same of a server, which must be there and is given time to end in its own way.
+pub(crate) fn end(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
+    match marked(mark).is_empty() {
+        true => Err(nobody(mark)),
+        false => stop_within(SERVICE_GRACE, mark, clock),
+    }
+}
+
+fn stop_within(grace: Duration, mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
     let began = clock.now();
     let mut told = Vec::new();
     loop {
@@ -126,11 +142,11 @@ pub(crate) fn stop(mark: &str, clock: &dyn Clock) -> Result<(), HostError> {
             continue;
         }
         let waited = clock.now().saturating_sub(began);
-        if waited > GRACE + KILL_WAIT {
+        if waited > grace + KILL_WAIT {
             return Err(HostError::State(stuck(mark, &living)));
         }
         for pid in living {
-            if waited > GRACE {
+            if waited > grace {
                 signal(pid, Signal::KILL);
             } else if !told.contains(&pid) {
                 signal(pid, Signal::TERM);
