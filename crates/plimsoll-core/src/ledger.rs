@@ -392,9 +392,13 @@ impl Probes {
         }
     }
 
-    /// All entries were taken: writes that were handed over and never ended are probes, too.
+    /// All entries were taken: writes that were handed over and never ended are probes, too. Those that
+    /// were meant for a time after a writer was stopped were not handed over.
     pub fn finish(&mut self) {
         for ((session, _), intended_at) in std::mem::take(&mut self.open) {
+            if self.closed_at.is_some_and(|at| intended_at > at) {
+                continue;
+            }
             self.probes.push(Probe {
                 session,
                 kind: Kind::Write,

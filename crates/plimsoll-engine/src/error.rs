@@ -97,6 +97,14 @@ impl Error {
         }
     }
 
+    /// Whether a file, or the directory it was in, is not there any more.
+    pub(crate) fn is_of_what_is_gone(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if matches!(
+            source.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle
+        ))
+    }
+
     /// An [`Error::Io`] about `path`.
     pub(crate) fn at(verb: &str, path: &Path, source: impl Into<io::Error>) -> Error {
         Error::Io {

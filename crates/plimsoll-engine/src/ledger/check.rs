@@ -24,7 +24,7 @@ use crate::source::{Next, Source};
 use crate::sys::clock::HostClock;
 use crate::verify::SECTOR_BYTES;
 
-/// A block that cannot be read in this time cannot be read.
+/// When nothing could be read for so long, what is left cannot be read.
 const PATIENCE: Nanos = Nanos(120_000_000_000);
 
 /// How what was read is judged.
@@ -33,12 +33,18 @@ pub struct CheckOptions {
     /// Bytes that the storage promises to write at once: a power of two, at least 512. A write that
     /// was not acknowledged may be there in pieces of this size.
     pub atomic_bytes: u32,
+    /// Whether files that are not there any more were lost with all that is in them. Else that is an
+    /// error: they may be elsewhere.
+    pub gone_is_lost: bool,
 }
 
 impl Default for CheckOptions {
     /// A sector: nothing more is promised.
     fn default() -> Self {
-        CheckOptions { atomic_bytes: 512 }
+        CheckOptions {
+            atomic_bytes: 512,
+            gone_is_lost: false,
+        }
     }
 }
 
@@ -71,7 +77,7 @@ pub fn check(
                     ),
                 ],
                 [],
-            ) => witness::check(directory, path),
+            ) => witness::check(directory, path, options),
             _ => Err(Error::Ledger(
                 "it is of lines in one directory: name that, and nothing else".into(),
             )),
@@ -96,8 +102,10 @@ pub fn check(
     for past in &history.sessions {
         let target = past.session.target as usize;
         let read = |site: &Site| {
-            let mut engine = site.open_again(&past.session, campaign.block_bytes)?;
-            reader.read(engine.as_mut(), past)
+            reader.read(
+                &mut || site.open_again(&past.session, campaign.block_bytes),
+                past,
+            )
         };
         let first = read(&sites[target])?;
         reader.conclude(past, &first, &book, &mut account);
@@ -136,9 +144,13 @@ pub(super) struct Reader<'a> {
 pub(super) type Read = Vec<Option<Judged>>;
 
 impl Reader<'_> {
-    /// Reads all blocks of a session, several at a time.
-    pub(super) fn read(&self, engine: &mut dyn Engine, past: &Past) -> Result<Read, Error> {
-        let clock = HostClock::start();
+    /// Reads all blocks of a session, several at a time, for as long as any are read, of a file that is
+    /// opened by `open`.
+    pub(super) fn read(
+        &self,
+        open: &mut dyn FnMut() -> Result<Box<dyn Engine>, Error>,
+        past: &Past,
+    ) -> Result<Read, Error> {
         let mut sweep = Sweep {
             campaign: &self.campaign,
             session: &past.session,
@@ -147,16 +159,44 @@ impl Reader<'_> {
             next: 0,
             judged: vec![None; past.blocks.len()],
         };
+        let mut engine = match open() {
+            Err(error) if self.options.gone_is_lost && error.is_of_what_is_gone() => {
+                return Ok(vec![Some(Judged::UNREADABLE); past.blocks.len()]);
+            }
+            opened => opened?,
+        };
+        // Ends when a pass reads no block.
+        loop {
+            let left = sweep.left();
+            self.pass(engine.as_mut(), &mut sweep)?;
+            if sweep.left() == 0 || self.is_stopped() {
+                return Ok(sweep.judged);
+            }
+            // What it still has in flight would get into the way of the next one.
+            drop(engine);
+            engine = match open() {
+                Ok(again) if sweep.left() < left => again,
+                // It was there before: that the rest cannot be read is a finding.
+                _ => return Ok(sweep.given_up()),
+            };
+        }
+    }
+
+    /// Reads what has not been read yet, until all is, or for [`PATIENCE`].
+    fn pass(&self, engine: &mut dyn Engine, sweep: &mut Sweep<'_>) -> Result<(), Error> {
+        let clock = HostClock::start();
         let mut recorder = Recorder::new(Nanos::MAX, ());
-        // Slower than 10 MB/s is a hang.
-        let time = PATIENCE + Nanos(past.session.bytes.saturating_mul(100));
-        let limits = Limits::real(clock.now() + time);
-        let ended = drive(engine, &clock, &mut sweep, &mut recorder, limits, self.stop);
-        match ended {
+        let limits = Limits::real(clock.now() + PATIENCE);
+        sweep.next = 0;
+        match drive(engine, &clock, sweep, &mut recorder, limits, self.stop) {
             // That nothing can be read is a finding, too.
-            Ok(_) | Err(Error::AllFailed { .. }) => Ok(sweep.judged),
+            Ok(_) | Err(Error::AllFailed { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Counts what was found, and enters it.
@@ -171,7 +211,7 @@ impl Reader<'_> {
         account.data.written += past.written;
         account.data.errors += past.errors;
         let unread = read.iter().filter(|judged| judged.is_none()).count();
-        account.data.interrupted |= unread > 0 || self.stop.load(Ordering::Relaxed);
+        account.data.interrupted |= unread > 0 || self.is_stopped();
         let judged = read.iter().map(|one| one.unwrap_or(Judged::UNREADABLE));
         let judged: Vec<Judged> = judged.collect();
         let missing = past.missing(&judged);
@@ -283,12 +323,26 @@ impl Sweep<'_> {
     fn number(&self, offset: u64) -> usize {
         to_usize((offset - self.session.offset) / self.size())
     }
+
+    /// Blocks that have not been read.
+    fn left(&self) -> usize {
+        self.judged.iter().filter(|one| one.is_none()).count()
+    }
+
+    /// What was read, when no more can be.
+    fn given_up(self) -> Read {
+        let judged = self.judged.into_iter();
+        judged.map(|one| one.or(Some(Judged::UNREADABLE))).collect()
+    }
 }
 
 impl Source for Sweep<'_> {
     const CHECKS: bool = true;
 
     fn next(&mut self, now: Nanos, _: u32) -> Result<Next, Error> {
+        while self.judged.get(self.next).is_some_and(Option::is_some) {
+            self.next += 1;
+        }
         if self.next == self.blocks.len() {
             return Ok(Next::End);
         }

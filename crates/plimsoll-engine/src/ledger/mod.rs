@@ -21,7 +21,7 @@ mod witness;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use plimsoll_core::format::FormatVersion;
@@ -136,7 +136,8 @@ impl WriteOptions {
 
 /// Writes a new ledger at `path` while sessions probe the storage at `places`, each with the name
 /// that reports give it. What is read is held against the ledger meanwhile. `tell` is given what
-/// has been done so far, ten times a second. Failures of the storage do not end it.
+/// has been done so far, and how many operations of each session ended well, ten times a second.
+/// Failures of the storage do not end it.
 ///
 /// # Errors
 /// When the options make no sense, the ledger exists or cannot be written, or the storage cannot
@@ -146,7 +147,7 @@ pub fn write(
     path: &Path,
     options: &WriteOptions,
     stop: &AtomicBool,
-    tell: &mut dyn FnMut(LedgerAccount),
+    tell: &mut dyn FnMut(LedgerAccount, &[u64]),
 ) -> Result<LedgerAccount, Error> {
     options.check()?;
     let sites = places.iter().map(|(place, name)| Site::of(*place, name));
@@ -178,12 +179,13 @@ pub fn write(
     let desk = Desk {
         clock,
         stop,
-        counters: Arc::default(),
+        counters: stations.iter().map(|_| Arc::default()).collect(),
     };
     let mut probers: Vec<Prober<'_>> = stations
         .iter()
-        .map(|station| {
-            let (known, counters) = (Arc::clone(&station.known), Arc::clone(&desk.counters));
+        .zip(&desk.counters)
+        .map(|(station, counters)| {
+            let (known, counters) = (Arc::clone(&station.known), Arc::clone(counters));
             Prober::new(&book, known, campaign, station.session.clone(), counters)
         })
         .collect();
@@ -192,25 +194,26 @@ pub fn write(
     let until = from + options.length;
     book.append(&Entry::Probing(from, until));
     book.sync()?;
-    desk.counters.start();
+    desk.counters.iter().for_each(|one| one.start());
     for prober in &mut probers {
         prober.probe(from, until);
     }
     let opening = options.durability == Durability::EachWrite;
     let limits = Limits::real(until);
     desk.all(&stations, &mut probers, (opening, limits), &mut |desk| {
-        tell(desk.account(&book, &[], stations.len()));
+        tell(desk.account(&book, &[]), &desk.done());
     })?;
     book.append(&Entry::Closed { at: clock.now() });
     book.sync()?;
-    Ok(desk.account(&book, &probers, stations.len()))
+    Ok(desk.account(&book, &probers))
 }
 
 /// What all sessions share.
 struct Desk<'a> {
     clock: HostClock,
     stop: &'a AtomicBool,
-    counters: Arc<Counters>,
+    /// Of each session.
+    counters: Vec<Arc<Counters>>,
 }
 
 impl Counters {
@@ -234,7 +237,7 @@ impl Desk<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped("fill the blocks of the ledger".into()));
         }
-        let errors = self.counters.errors.load(Ordering::Relaxed);
+        let errors = self.sum(|one| &one.errors);
         let is_full = probers.iter().all(Prober::is_finished);
         if errors > 0 || !is_full {
             return Err(Error::Ledger(format!(
@@ -290,16 +293,29 @@ impl Desk<'_> {
         carry_out(prober, &mut world)
     }
 
-    fn account(&self, book: &Book, probers: &[Prober<'_>], sessions: usize) -> LedgerAccount {
-        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.counters;
+    fn sum(&self, counter: fn(&Counters) -> &AtomicU64) -> u64 {
+        let counters = self.counters.iter();
+        counters
+            .map(|one| counter(one).load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Operations of each session that ended well.
+    fn done(&self) -> Vec<u64> {
+        let of = |one: &Arc<Counters>| {
+            one.writes.load(Ordering::Relaxed) + one.reads.load(Ordering::Relaxed)
+        };
+        self.counters.iter().map(of).collect()
+    }
+
+    fn account(&self, book: &Book, probers: &[Prober<'_>]) -> LedgerAccount {
         let mut account = LedgerAccount {
-            sessions: u32::try_from(sessions).unwrap_or(u32::MAX),
-            writes: count(&counters.writes),
-            reads: count(&counters.reads),
-            errors: count(&counters.errors),
-            given_up: count(&counters.given_up),
-            reopened: count(&counters.reopened),
+            sessions: u32::try_from(self.counters.len()).unwrap_or(u32::MAX),
+            writes: self.sum(|one| &one.writes),
+            reads: self.sum(|one| &one.reads),
+            errors: self.sum(|one| &one.errors),
+            given_up: self.sum(|one| &one.given_up),
+            reopened: self.sum(|one| &one.reopened),
             ledger_sync_max: book.sync_max(),
             interrupted: self.stop.load(Ordering::Relaxed),
             ..LedgerAccount::default()

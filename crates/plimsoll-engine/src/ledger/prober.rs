@@ -171,13 +171,16 @@ impl<'a> Prober<'a> {
         self.bad
     }
 
-    /// What is still on its way will not be heard of any more.
+    /// What is still on its way will not be heard of any more. When all `is_over`, what was drawn ahead
+    /// and not yet due is forgotten: nobody was asked.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(super) fn abandon(&mut self, at: Nanos) -> Result<(), Error> {
+    pub(super) fn abandon(&mut self, at: Nanos, is_over: bool) -> Result<(), Error> {
         for slot in 0..self.slots.len() {
-            if self.slots[slot].is_busy {
+            let state = &self.slots[slot];
+            let is_due = !is_over || state.intended_at <= at;
+            if state.is_busy && is_due {
                 self.end(slot, (at, at), Outcome::GivenUp);
             }
         }

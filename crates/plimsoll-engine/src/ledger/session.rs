@@ -36,6 +36,7 @@ pub(super) fn carry_out<C: Clock>(
     prober: &mut Prober<'_>,
     world: &mut World<'_, C>,
 ) -> Result<(), Error> {
+    // How often it was opened so far.
     let mut epoch = 0;
     // Ends with the time at the latest.
     loop {
@@ -44,6 +45,7 @@ pub(super) fn carry_out<C: Clock>(
         match opened {
             Ok(mut engine) => {
                 prober.opened(epoch, engine.slots(), now);
+                epoch += 1;
                 let mut recorder = Recorder::new(Nanos::MAX, ());
                 let (limits, stop) = (world.limits, world.stop);
                 let end = drive(
@@ -54,7 +56,8 @@ pub(super) fn carry_out<C: Clock>(
                     limits,
                     stop,
                 );
-                prober.abandon(world.clock.now())?;
+                let is_over = world.is_over();
+                prober.abandon(world.clock.now(), is_over)?;
                 if let Err(error @ Error::Unsupported { .. }) = end {
                     return Err(error);
                 }
@@ -63,11 +66,16 @@ pub(super) fn carry_out<C: Clock>(
             // It is away still: that it is shows in the probes that do not end.
             Err(_) => {}
         }
-        let is_over = world.clock.now() >= world.limits.deadline;
-        if prober.is_finished() || is_over || world.stop.load(Ordering::Relaxed) {
+        if prober.is_finished() || world.is_over() {
             return Ok(());
         }
         (world.pause)(REOPEN_AFTER);
-        epoch += 1;
+    }
+}
+
+impl<C: Clock> World<'_, C> {
+    /// Whether nothing more is begun.
+    fn is_over(&self) -> bool {
+        self.clock.now() >= self.limits.deadline || self.stop.load(Ordering::Relaxed)
     }
 }

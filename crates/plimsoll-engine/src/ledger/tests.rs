@@ -161,8 +161,11 @@ impl Bench {
         let mut account = LedgerCheck::default();
         let past = &history.sessions[0];
         let read = |disk: &Disk| {
-            let mut engine = disk.engine(self.clock.clone(), (DEPTH, BLOCK), false);
-            reader.read(&mut engine, past).unwrap()
+            let mut open = || -> Result<Box<dyn Engine>, Error> {
+                let clock = self.clock.clone();
+                Ok(Box::new(disk.engine(clock, (DEPTH, BLOCK), false)))
+            };
+            reader.read(&mut open, past).unwrap()
         };
         let first = read(&self.disk);
         reader.conclude(past, &first, &book, &mut account);
@@ -328,6 +331,7 @@ fn a_torn_write_is_allowed_where_it_was_not_acknowledged_and_no_more_is_promised
         // The same is a flaw of storage that promises to write blocks at once.
         let options = CheckOptions {
             atomic_bytes: BLOCK,
+            ..CheckOptions::default()
         };
         let strict = bench.check_with(None, options);
         assert_eq!(strict.data.bad.torn, account.legally_torn, "{strict}");
@@ -426,6 +430,45 @@ fn what_was_left_from_an_earlier_campaign_is_a_lost_write_and_not_foreign() {
     own.disk.leak_from(&earlier.disk, 8192, BLOCK);
     let account = own.check();
     assert_eq!((account.data.bad.total(), account.data.bad.lost), (1, 1));
+}
+
+#[test]
+fn what_cannot_be_read_is_a_finding_however_much_it_is() {
+    // More than a run goes on failing for.
+    let bytes = 250 * u64::from(BLOCK);
+    let mut bench = Bench::new(1, Durability::EachWrite, Manners::default());
+    bench.disk = Disk::new(bytes, Manners::default(), bench.seed);
+    let mut history = History::default();
+    let session = Session {
+        bytes,
+        ..bench.session()
+    };
+    let target = Target {
+        number: 0,
+        name: "disk".into(),
+    };
+    history.take(Entry::Campaign(bench.campaign));
+    history.take(Entry::Target(target));
+    history.take(Entry::Session(session));
+    let past = &history.whole().unwrap().sessions[0];
+    let stop = AtomicBool::new(false);
+    let reader = Reader {
+        campaign: bench.campaign,
+        options: CheckOptions::default(),
+        stop: &stop,
+    };
+    let broken = harmed(Kind::Read, When::Every(1), Harm::Errno(5));
+    let mut opened = 0;
+    let mut open = || {
+        opened += 1;
+        Ok(bench.engine(false, &broken))
+    };
+    let read = reader.read(&mut open, past).unwrap();
+    assert_eq!(opened, 3, "a hundred each time");
+    let mut account = LedgerCheck::default();
+    reader.conclude(past, &read, &bench.book(), &mut account);
+    assert_eq!(account.data.bad.unreadable, 250);
+    assert!(!account.data.interrupted, "nobody stopped it");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 
 use super::book::{self, Book};
+use super::check::CheckOptions;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::layout;
@@ -190,7 +191,11 @@ fn append(path: &Path, line: &str, offset: u64) -> io::Result<()> {
 }
 
 /// Holds the lines that are there against the ledger at `path`.
-pub(super) fn check(directory: &Path, path: &Path) -> Result<LedgerCheck, Error> {
+pub(super) fn check(
+    directory: &Path,
+    path: &Path,
+    options: CheckOptions,
+) -> Result<LedgerCheck, Error> {
     let mut lines: BTreeMap<u64, (Issued, Option<Outcome>)> = BTreeMap::new();
     let (campaign, end) = book::read(path, |entry| match entry {
         Entry::Issued(issued) => {
@@ -204,8 +209,12 @@ pub(super) fn check(directory: &Path, path: &Path) -> Result<LedgerCheck, Error>
         _ => {}
     })?;
     let file = directory.join(FILE);
-    layout::go_cold(&file)?;
-    let bytes = std::fs::read(&file).map_err(|e| Error::at("read", &file, e))?;
+    let read = layout::go_cold(&file)
+        .and_then(|()| std::fs::read(&file).map_err(|e| Error::at("read", &file, e)));
+    let bytes = match read {
+        Err(error) if options.gone_is_lost && error.is_of_what_is_gone() => Vec::new(),
+        read => read?,
+    };
     let book = Book::extend(path, end.whole_bytes)?;
     let mut account = LedgerCheck {
         unread_bytes: end.unread_bytes,
@@ -256,6 +265,7 @@ fn missing(issued: &Issued, found: &[u8], book: &Book, data: &mut DataCheckResul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn lines_that_were_acknowledged_and_are_gone_are_named() {
@@ -267,7 +277,7 @@ mod tests {
         let mut told = 0;
         let account = witness(&target, &ledger, times, Seed(1), &stop, &mut |_| told += 1).unwrap();
         assert_eq!((account.writes, account.errors, told), (20, 0, 20));
-        let clean = check(&target, &ledger).unwrap();
+        let clean = check(&target, &ledger, CheckOptions::default()).unwrap();
         assert!(clean.passed() && clean.data.checked == 20, "{clean}");
         // The last three are cut off, and one is another.
         let file = OpenOptions::new()
@@ -278,7 +288,9 @@ mod tests {
         file.write_all_at(b"x", 5 * u64::from(LINE_BYTES)).unwrap();
         drop(file);
         for _ in 0..2 {
-            let bad = check(&target, &ledger).unwrap().data;
+            let bad = check(&target, &ledger, CheckOptions::default())
+                .unwrap()
+                .data;
             assert_eq!((bad.bad.total(), bad.bad.lost, bad.bad.wrong), (4, 3, 1));
             let words = bad.first_words(2);
             assert!(
@@ -286,6 +298,15 @@ mod tests {
                 "{words}"
             );
         }
+        std::fs::remove_file(target.join(FILE)).unwrap();
+        assert!(check(&target, &ledger, CheckOptions::default()).is_err());
+        let options = CheckOptions {
+            gone_is_lost: true,
+            ..CheckOptions::default()
+        };
+        let gone = check(&target, &ledger, options).unwrap().data;
+        assert_eq!(gone.bad.lost, 20, "all of it");
+        File::create(target.join(FILE)).unwrap();
         let again = witness(&target, &ledger, times, Seed(1), &stop, &mut |_| {});
         assert!(again.is_err(), "nothing is written over");
     }

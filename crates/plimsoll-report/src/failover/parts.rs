@@ -47,7 +47,9 @@ pub(super) fn parts(done: &Failover, kinds: &[Fault]) -> Option<Table> {
 /// When the longest standstill of a write was over.
 fn first_write(strike: &Strike) -> Option<Nanos> {
     let stall = stall(strike, Kind::Write).filter(|stall| !stall.is_open)?;
-    Some((stall.from + stall.length).since(strike.outage.fault_at?))
+    // A stall is told less the time between two operations.
+    let at = stall.from + stall.length + strike.outage.resolution;
+    Some(at.since(strike.outage.fault_at?))
 }
 
 fn cell(strikes: &[&Strike], time: impl Fn(&Strike) -> Option<Nanos>) -> Cell {

@@ -262,11 +262,29 @@ fn check_directory_of(path: &Path) -> Result<(), Failure> {
 }
 
 /// The end of a command that found data missing. What else went wrong is told; only one error ends a program.
-fn bad_data(others: impl IntoIterator<Item = Outcome>) -> Outcome {
-    for failure in others.into_iter().filter_map(Outcome::err) {
+fn bad_data(others: impl IntoIterator<Item = Failure>) -> Outcome {
+    for failure in others {
         say(&failure.to_string());
     }
     done(Code::BadData)
+}
+
+/// The end of a command in which several things may have gone wrong: all are told, and the worst of them
+/// gives the exit code.
+fn worst(mut failures: Vec<Failure>) -> Outcome {
+    failures.sort_by_key(|failure| match failure.code {
+        Code::BadData => 0,
+        Code::NotCleaned => 1,
+        _ => 2,
+    });
+    let mut failures = failures.into_iter();
+    let Some(worst) = failures.next() else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    for failure in failures {
+        say(&failure.to_string());
+    }
+    Err(worst)
 }
 
 /// An orderly end with an exit code that says something.

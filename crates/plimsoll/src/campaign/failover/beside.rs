@@ -5,6 +5,7 @@
 use super::super::Settings;
 use super::super::trial::Part;
 use super::copies::{Copied, Copier};
+use super::sessions::AFTERWARDS;
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::event::{Entry, Interval, TrialId};
 use plimsoll_core::failover::Company;
@@ -15,7 +16,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::Place;
-use plimsoll_engine::ledger::{self, CheckOptions};
+use plimsoll_engine::ledger;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -258,7 +259,7 @@ impl<'scope> AtWork<'scope> {
             direct_align: 0,
         };
         let places = [(place, self.name.to_owned())];
-        let check = ledger::check(&places, &[], ledger, CheckOptions::default(), stop);
+        let check = ledger::check(&places, &[], ledger, AFTERWARDS, stop);
         company.missing = check.map_err(failed())?.data.bad.total();
         let (_, probes) = ledger::probes(ledger).map_err(failed())?;
         let window = Window {

@@ -39,7 +39,7 @@ pub(super) fn per_session(
     };
     let enough = AtomicBool::new(false);
     let mut seen = Seen::default();
-    let mut tell = |account: LedgerAccount| {
+    let mut tell = |account: LedgerAccount, _: &[u64]| {
         seen.take(wall_clock(), account.writes + account.reads);
         if seen.is_enough() || stop.load(Ordering::Relaxed) {
             enough.store(true, Ordering::Relaxed);

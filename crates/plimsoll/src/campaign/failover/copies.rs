@@ -14,7 +14,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_lab::host::{Clock, Host, HostError, Job, LocalHost, SystemClock, remedy_of};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -42,7 +42,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Time after a copy that failed before the next is tried.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How much is read and compared at once.
+/// How much is read and compared at once. Each begins with the number of the copy, of eight bytes: one that
+/// was rolled back to the copy before it must not pass for it.
 const PIECE: usize = 1 << 20;
 
 /// Directory that sshd insists on when root starts it; its service makes it.
@@ -56,6 +57,8 @@ const PROGRAMS: [&str; 4] = ["scp", "ssh", "ssh-keygen", "sshd"];
 pub(super) struct Copier {
     /// Keys, configurations, and the file. Removed with this.
     folder: PathBuf,
+    /// The next copy's.
+    number: AtomicU64,
 }
 
 /// What came of copying until it was stopped.
@@ -68,7 +71,7 @@ pub(super) struct Copied {
     /// Longest time in which no copy grew or ended.
     pub(super) still: Nanos,
     /// Those of them that nothing was written over since.
-    promised: Vec<PathBuf>,
+    promised: Vec<(PathBuf, u64)>,
     /// All that may be there.
     names: Vec<PathBuf>,
 }
@@ -82,6 +85,7 @@ impl Copier {
         let parent = std::path::absolute(parent).map_err(failed())?;
         let copier = Copier {
             folder: parent.join("scp"),
+            number: AtomicU64::new(0),
         };
         check_path(&copier.folder)?;
         let mut private = fs::DirBuilder::new();
@@ -93,8 +97,11 @@ impl Copier {
         copier.write_file(seed).map_err(failed())?;
         let first = copier.folder.join("first");
         let ended = copier.copy(&first, stop);
-        ended.map_err(doing(Code::Failed, "copy a file by scp on this machine"))?;
-        let is_same = stop.load(Ordering::Relaxed) || copier.is_same(&first).map_err(failed())?;
+        let number = ended.map_err(doing(Code::Failed, "copy a file by scp on this machine"))?;
+        let is_same = match number {
+            Some(number) => copier.is_same(&first, number).map_err(failed())?,
+            None => true,
+        };
         fs::remove_file(&first)
             .or_else(none_is_fine)
             .map_err(failed())?;
@@ -180,8 +187,22 @@ impl Copier {
         Ok(())
     }
 
-    /// One copy, synced; false when it was stopped before.
-    fn copy(&self, to: &Path, stop: &AtomicBool) -> Result<bool, HostError> {
+    /// Writes the number of the next copy where each piece of the file begins.
+    fn stamp(&self) -> io::Result<u64> {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let file = File::options().write(true).open(self.file())?;
+        for at in (0..FILE_BYTES).step_by(PIECE) {
+            file.write_all_at(&number.to_le_bytes(), at)?;
+        }
+        Ok(number)
+    }
+
+    /// One copy, synced, and its number; none when it was stopped before.
+    fn copy(&self, to: &Path, stop: &AtomicBool) -> Result<Option<u64>, HostError> {
+        let number = self.stamp().map_err(|source| HostError::Io {
+            what: "number the next copy".into(),
+            source,
+        })?;
         let to = to.to_string_lossy();
         let target = format!("witness:{to}");
         let words = [
@@ -195,14 +216,14 @@ impl Copier {
             &target,
         ];
         if self.run(&words, stop)?.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         let synced = File::open(&*to).and_then(|file| file.sync_all());
         synced.map_err(|source| HostError::Io {
             what: format!("sync {to}"),
             source,
         })?;
-        Ok(true)
+        Ok(Some(number))
     }
 
     /// Copies into this directory until it is stopped.
@@ -219,14 +240,14 @@ impl Copier {
                     break;
                 }
                 // What it was is gone as soon as the next is written over it.
-                copied.promised.retain(|path| path != to);
+                copied.promised.retain(|(path, _)| path != to);
                 match self.copy(to, stop) {
-                    Ok(true) => {
+                    Ok(Some(number)) => {
                         copied.done += 1;
-                        copied.promised.push(to.clone());
+                        copied.promised.push((to.clone(), number));
                         ended.fetch_add(1, Ordering::Relaxed);
                     }
-                    Ok(false) => break,
+                    Ok(None) => break,
                     Err(_) => {
                         copied.errors += 1;
                         SystemClock::new().pause(PAUSE);
@@ -243,7 +264,8 @@ impl Copier {
     /// How many of the copies that must be there are missing or others, once what this machine's
     /// memory has of them is dropped. When all is well they make room for those of the next fault.
     pub(super) fn missing(&self, copied: &Copied) -> u64 {
-        let is_gone = |path: &&PathBuf| !self.is_same(path).unwrap_or(false);
+        let is_gone =
+            |(path, number): &&(PathBuf, u64)| !self.is_same(path, *number).unwrap_or(false);
         let missing = copied.promised.iter().filter(is_gone).count() as u64;
         for name in copied.names.iter().filter(|_| missing == 0) {
             // What stays takes room, and that is told when there is none.
@@ -252,7 +274,7 @@ impl Copier {
         missing
     }
 
-    fn is_same(&self, path: &Path) -> io::Result<bool> {
+    fn is_same(&self, path: &Path, number: u64) -> io::Result<bool> {
         let mut copy = File::open(path)?;
         if copy.metadata()?.len() != FILE_BYTES {
             return Ok(false);
@@ -264,6 +286,7 @@ impl Copier {
         let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
         for _ in 0..FILE_BYTES / PIECE as u64 {
             file.read_exact(&mut ours)?;
+            ours[..8].copy_from_slice(&number.to_le_bytes());
             copy.read_exact(&mut theirs)?;
             if ours != theirs {
                 return Ok(false);

@@ -8,20 +8,21 @@ mod beside;
 mod ceiling;
 mod copies;
 mod sessions;
+mod strike;
 
 use super::arms::stopped;
 use super::{Arms, Asked, Settings, entries};
 use crate::failure::{Code, Failure, doing};
-use beside::{AtWork, Others};
+use beside::Others;
 use copies::Copier;
-use plimsoll_core::failover::{ClusterEvent, Company, Failover, Strike};
+use plimsoll_core::failover::{ClusterEvent, Company, Failover};
 use plimsoll_core::fault::Fault;
 use plimsoll_core::ledger::LedgerCheck;
 use plimsoll_core::plan::{Action, Made, Question, Server, Site, Step};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_lab::faults::{self, Blow};
-use plimsoll_lab::host::{Clock, Hosts as _, Nodes, SystemClock};
+use plimsoll_lab::host::{Hosts as _, Nodes, SystemClock};
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::stacks;
 pub(crate) use sessions::Load;
@@ -31,6 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use strike::Users;
 
 /// How long filling the files of the sessions may take.
 const FULL_WITHIN: Duration = Duration::from_secs(600);
@@ -38,21 +40,8 @@ const FULL_WITHIN: Duration = Duration::from_secs(600);
 /// How long the sessions work before a fault, at least.
 const CALM: Duration = Duration::from_secs(5);
 
-/// How often that is tried, on a system that now and then does not carry them.
-const CALMS: u32 = 10;
-
 /// The moment of a fault is drawn from a time of this length after that.
 const DRAWN: Duration = Duration::from_secs(2);
-
-/// How long they must have gone on before a fault counts as passed: what a brown-out is judged by,
-/// and a little more.
-const GOING_ON: Duration = Duration::from_secs(12);
-
-/// Time between two looks at them.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Longest wait in one piece: so long a wish to stop may go unseen.
-const WAIT_PIECE_S: u32 = 30;
 
 /// What is wanted.
 #[derive(Debug)]
@@ -105,6 +94,8 @@ struct Ground {
     /// The journal of the stack.
     id: String,
     made: Made,
+    /// Another one each time: what an earlier run left on the stack must not pass for this one's.
+    campaigns: Seed,
     /// The steps that made it.
     steps: Vec<Step>,
     site: Site,
@@ -121,14 +112,9 @@ pub(crate) fn failover(
     stop: &Arc<AtomicBool>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Failover, Result<(), Failure>), Failure> {
-    let copier = match wanted.witnesses.contains(&Witness::Scp) {
-        true => Some(Copier::new(wanted.ledgers, wanted.seed, stop)?),
-        false => None,
-    };
-    let of_sessions = u64::from(wanted.load.sessions).saturating_mul(wanted.load.file_bytes);
-    let of_copies = copier.as_ref().map_or(0, |_| copies::BYTES);
-    arms.check_room_for(of_sessions.saturating_add(of_copies))?;
-    let mut ground = Ground::of(wanted.name, &arms.held, state)?;
+    let campaigns = Seed(Sessions::now().0).derive("campaign", std::process::id().into());
+    let copier = copier(wanted, arms, campaigns, stop)?;
+    let mut ground = Ground::of((wanted.name, campaigns), &arms.held, state)?;
     let planned = plan(wanted, &mut ground)?;
     let (_, target) = arms.probed().next().expect("one stack was asked for");
     let mut notes = Vec::new();
@@ -169,27 +155,44 @@ pub(crate) fn failover(
         ));
         let ledger = wanted.ledgers.join(format!("{number:03}.ledger"));
         let calm = CALM + DRAWN.mul_f64(rng.unit());
-        // Cells of a table begin with the same number: what one wrote must not pass for another's.
-        let seed = wanted.seed.derive(next.fault.name(), number);
-        let strike = std::thread::scope(|scope| {
+        let seed = ground.campaigns.derive(next.fault.name(), number);
+        let struck = std::thread::scope(|scope| {
             let others = others.begin(scope, (&ledger, seed), number)?;
             ground.wait_until(FULL_WITHIN, stop, || others.are_ready());
             let place = (target.place(), wanted.name);
             let sessions = Sessions::begin(scope, place, &load, &ledger, seed);
-            ground.strike(next, (sessions, others), calm, wanted, stop)
+            ground.strike(next, Users::new(sessions, others), calm, wanted, stop)
         });
-        match strike {
-            Ok(strike) => done
-                .strikes
-                .extend(strike.filter(|strike| is_told(&strike.check))),
-            Err(failure) => return Ok((done, Err(failure))),
-        }
-        if stop.load(Ordering::Relaxed) {
-            let failure = stopped_after(done.strikes.len());
-            return Ok((done, Err(failure)));
+        let (strike, ended) = struck.unwrap_or_else(|failure| (None, Err(failure)));
+        let told = strike.filter(|strike| is_told(&strike.check));
+        done.strikes.extend(told);
+        let ended = match ended {
+            Err(failure) if failure.code != Code::Interrupted => Err(failure),
+            _ if stop.load(Ordering::Relaxed) => Err(stopped_after(done.strikes.len())),
+            ended => ended,
+        };
+        if ended.is_err() {
+            return Ok((done, ended));
         }
     }
     Ok((done, Ok(())))
+}
+
+/// What a witness copies with, where one was asked for, once there is room for that and the sessions.
+fn copier(
+    wanted: &Wanted<'_>,
+    arms: &Arms,
+    seed: Seed,
+    stop: &AtomicBool,
+) -> Result<Option<Copier>, Failure> {
+    let copier = match wanted.witnesses.contains(&Witness::Scp) {
+        true => Some(Copier::new(wanted.ledgers, seed, stop)?),
+        false => None,
+    };
+    let of_sessions = u64::from(wanted.load.sessions).saturating_mul(wanted.load.file_bytes);
+    let of_copies = copier.as_ref().map_or(0, |_| copies::BYTES);
+    arms.check_room_for(of_sessions.saturating_add(of_copies))?;
+    Ok(copier)
 }
 
 /// One that was stopped before all was read back says nothing of what is there, unless it found that
@@ -219,7 +222,7 @@ fn load(
         return Ok((wanted.load, None));
     };
     let ledger = wanted.ledgers.join("most.ledger");
-    let seed = wanted.seed.derive("most", 0);
+    let seed = ground.campaigns.derive("most", 0);
     let place = (others.place, wanted.name);
     let most = std::thread::scope(|scope| {
         // Faults are counted from 1.
@@ -252,34 +255,6 @@ fn load(
         ..wanted.load
     };
     Ok((load, Some(most)))
-}
-
-/// What is said of sessions that did not come to do what they should.
-fn never_calm(
-    (mut sessions, others): (Sessions<'_>, AtWork<'_>),
-    name: &str,
-    stop: &AtomicBool,
-) -> Result<Option<Strike>, Failure> {
-    let ended = sessions.end();
-    let told = others.told(stop);
-    // Who was stopped says that of everything.
-    if stop.load(Ordering::Relaxed) {
-        return Ok(None);
-    }
-    ended?;
-    told?;
-    Err(not_carried(name))
-}
-
-fn not_carried(name: &str) -> Failure {
-    let text = format!("use {name}: it does not carry the sessions");
-    Failure::new(Code::Failed, text).hint("give a lower --rate, or fewer --sessions")
-}
-
-/// How many of the processes that were there are not.
-fn crashed(before: &[u32], after: &[u32]) -> u32 {
-    let gone = before.iter().filter(|pid| !after.contains(pid));
-    gone.count().try_into().unwrap_or(u32::MAX)
 }
 
 /// The victim that is whoever serves at the moment.
@@ -342,7 +317,11 @@ fn plan(wanted: &Wanted<'_>, ground: &mut Ground) -> Result<Vec<Vec<Planned>>, F
 impl Ground {
     /// A stack that is held with these files. From now on nobody else uses it: who measures it would
     /// measure the faults, and two who strike it would heal each other's.
-    fn of(name: &str, held: &[File], state: &StateDir) -> Result<Ground, Failure> {
+    fn of(
+        (name, campaigns): (&str, Seed),
+        held: &[File],
+        state: &StateDir,
+    ) -> Result<Ground, Failure> {
         for held in held {
             let what = format!("strike {name}");
             stacks::hold_alone(held, name, state).map_err(doing(Code::Failed, what))?;
@@ -360,6 +339,7 @@ impl Ground {
         Ok(Ground {
             id: record.header.id,
             made,
+            campaigns,
             steps: record.entries.into_iter().map(|entry| entry.step).collect(),
             site: ask.site,
             nodes,
@@ -367,8 +347,8 @@ impl Ground {
         })
     }
 
-    /// What the servers' logs say that they did between two times of day.
-    fn events(&mut self, from: Nanos, to: Nanos) -> Vec<ClusterEvent> {
+    /// What the servers' logs say that they did between two times of day, told from when it was felt.
+    fn events(&mut self, (from, to): (Nanos, Nanos), felt_at: Nanos) -> Vec<ClusterEvent> {
         let mut events = Vec::new();
         for server in &self.made.servers {
             let Some(cmd) = server.question(Question::Events) else {
@@ -387,7 +367,7 @@ impl Ground {
                 let at = Nanos::from_secs_f64(seconds);
                 if (from..=to).contains(&at) {
                     events.push(ClusterEvent {
-                        after: at.since(from),
+                        after: at.since(felt_at),
                         server: server.name.clone(),
                         what: what.into(),
                     });
@@ -417,288 +397,6 @@ impl Ground {
             Code::Failed,
             "find out who serves: none of the servers says so",
         ))
-    }
-
-    /// One fault from the first operation of its sessions to the check of all they wrote.
-    fn strike(
-        &mut self,
-        planned: &Planned,
-        (mut sessions, mut others): (Sessions<'_>, AtWork<'_>),
-        calm: Duration,
-        wanted: &Wanted<'_>,
-        stop: &AtomicBool,
-    ) -> Result<Option<Strike>, Failure> {
-        if !self.calm(&sessions, calm, stop) {
-            return never_calm((sessions, others), wanted.name, stop);
-        }
-        let blow = &planned.blow;
-        let processes = self.processes(planned);
-        let first = self.begin(planned, wanted.lasting, stop);
-        let ordered_at = Sessions::now();
-        let struck = first.and_then(|()| self.carry_out(&blow.strike, planned));
-        let struck_at = Sessions::now();
-        let lasted = match struck {
-            Ok(()) => self.let_last(planned, &sessions, wanted, stop),
-            failed => failed,
-        };
-        let mut under_load = !blow.ends_sessions(&self.made);
-        let mut ended = Ok(());
-        if !under_load {
-            others.end();
-            ended = sessions.end();
-        }
-        let healing_at = Sessions::now();
-        // Whatever went wrong until now.
-        let healed = self.heal(&blow.heal, planned, stop);
-        let healed = match healed {
-            // All of it is in what comes after.
-            Err(_) if self.made.fences && !blow.after.is_empty() => Ok(()),
-            healed => healed,
-        };
-        let healed = healed.and_then(|()| self.heal(&blow.after, planned, stop));
-        let crashed = match blow.takes_processes {
-            true => 0,
-            false => crashed(&processes, &self.processes(planned)),
-        };
-        let given_up = match (&healed, blow.takes_processes) {
-            (Ok(()), false) => self.given_up(planned)?,
-            _ => Vec::new(),
-        };
-        if under_load && faults::unmount(&given_up, &self.made) {
-            under_load = false;
-            others.end();
-            ended = sessions.end();
-        }
-        let healed = healed.and_then(|()| self.heal(&given_up, planned, stop));
-        let healed_at = Sessions::now();
-        healed.map_err(|failure| {
-            Failure::new(Code::NotCleaned, failure.message).hint(format!(
-                "the fault may still be there; take the stack down with: plimsoll stack down '{}'",
-                wanted.name
-            ))
-        })?;
-        if crashed > 0 {
-            self.start_again(planned)?;
-        }
-        lasted.and(ended)?;
-        if under_load {
-            self.wait_for(&sessions, wanted.patience, stop);
-        }
-        let (outage, check) = sessions.told(blow.felt_from(ordered_at, struck_at), stop)?;
-        let beside = others.told(stop)?;
-        Ok(Some(Strike {
-            fault: planned.fault,
-            victim: planned.victim.name.clone(),
-            done_within: struck_at.since(ordered_at),
-            lasted: healing_at.since(struck_at),
-            healed_in: healed_at.since(healing_at),
-            healed_under_load: under_load,
-            crashed,
-            beside,
-            // As it begins, not when the command that does it has ended.
-            events: self.events(ordered_at, healing_at),
-            outage,
-            check,
-        }))
-    }
-
-    /// What brings the server back where others gave it up although nobody took its processes: the
-    /// end of the fault alone would leave the stack without it, and the next fault would be a second
-    /// one.
-    fn given_up(&mut self, planned: &Planned) -> Result<Vec<(String, Action)>, Failure> {
-        let what = format!("see whether {} was given up", planned.victim.name);
-        faults::given_up(&planned.victim, &self.made, &mut self.nodes)
-            .map_err(doing(Code::Failed, what))
-    }
-
-    /// What comes before a fault, and is given time.
-    fn begin(
-        &mut self,
-        planned: &Planned,
-        time: Duration,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        if !planned.blow.first.is_empty() {
-            self.carry_out(&planned.blow.first, planned)?;
-            self.pause(time, stop);
-        }
-        Ok(())
-    }
-
-    /// Numbers of the processes of the server that is struck; none of a node that cannot be asked.
-    fn processes(&mut self, planned: &Planned) -> Vec<u32> {
-        let mut servers = self.made.servers.iter();
-        let Some(server) = servers.find(|server| server.name == planned.victim.name) else {
-            return Vec::new();
-        };
-        let Ok(host) = self.nodes.on(&server.node) else {
-            return Vec::new();
-        };
-        let marks = server.marks.iter();
-        marks.flat_map(|mark| host.marked(mark)).collect()
-    }
-
-    /// Starts what ended of the server that was struck, as it was started when the stack was made.
-    fn start_again(&mut self, planned: &Planned) -> Result<(), Failure> {
-        let servers = self.made.servers.iter();
-        let marks = servers
-            .filter(|server| server.name == planned.victim.name)
-            .flat_map(|server| &server.marks);
-        let marks: Vec<&String> = marks.collect();
-        let what = || {
-            format!(
-                "start {} again, which {} ended",
-                planned.victim.name, planned.fault
-            )
-        };
-        for step in &self.steps {
-            let Action::Start { mark, .. } = &step.apply else {
-                continue;
-            };
-            let host = self.nodes.on(&step.node);
-            let host = host.map_err(doing(Code::Failed, what()))?;
-            if marks.contains(&mark) && host.marked(mark).is_empty() {
-                let started = host.carry_out(&self.id, &step.apply);
-                started.map_err(doing(Code::Failed, what()))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets the sessions work for a while in which they do what they should, and says whether they
-    /// came to that.
-    fn calm(&self, sessions: &Sessions<'_>, calm: Duration, stop: &AtomicBool) -> bool {
-        let began = self.clock.now();
-        for _ in 0..CALMS {
-            let ready = || sessions.go_on() || sessions.is_over();
-            let waited = self.clock.now().saturating_sub(began);
-            self.wait_until(FULL_WITHIN.saturating_sub(waited), stop, ready);
-            self.pause(calm, stop);
-            if sessions.go_on() {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn carry_out(
-        &mut self,
-        actions: &[(String, Action)],
-        planned: &Planned,
-    ) -> Result<(), Failure> {
-        let what = format!("{} {}", planned.fault, planned.victim.name);
-        faults::carry_out(actions, &self.id, &mut self.nodes).map_err(doing(Code::Failed, what))
-    }
-
-    /// Heals. Servers that cut each other's power may do so to one that is just being brought back,
-    /// when a fault was cut short: then it is begun anew, once.
-    fn heal(
-        &mut self,
-        actions: &[(String, Action)],
-        planned: &Planned,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let healed = self.heal_once(actions, planned, stop);
-        match healed {
-            Err(_) if self.made.fences => self.heal_once(actions, planned, stop),
-            _ => healed,
-        }
-    }
-
-    /// What is waited for may take as long as a disk is copied, so it is waited for in pieces, and no
-    /// longer than until somebody says stop.
-    fn heal_once(
-        &mut self,
-        actions: &[(String, Action)],
-        planned: &Planned,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        for (node, action) in actions {
-            let Action::Await(cmd) = action else {
-                self.carry_out(&[(node.clone(), action.clone())], planned)?;
-                continue;
-            };
-            let mut left_s = cmd.limit_s;
-            while !stop.load(Ordering::Relaxed) {
-                let piece_s = left_s.min(WAIT_PIECE_S);
-                let piece = Action::Await(cmd.clone().within_s(piece_s));
-                left_s -= piece_s;
-                match self.carry_out(&[(node.clone(), piece)], planned) {
-                    Err(failure) if left_s == 0 => return Err(failure),
-                    Err(_) => {}
-                    Ok(()) => break,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets a fault last: so long as was asked, and then until the sessions go on or are given up.
-    fn let_last(
-        &mut self,
-        planned: &Planned,
-        sessions: &Sessions<'_>,
-        wanted: &Wanted<'_>,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
-        let Some(beat) = planned.blow.beat else {
-            self.pause(wanted.lasting, stop);
-            // Nobody promises that a stack goes on without two.
-            let is_one = planned.fault != Fault::Double;
-            if is_one && faults::is_survivable(&planned.victim.name, &self.made) {
-                self.wait_for(sessions, wanted.patience, stop);
-            }
-            return Ok(());
-        };
-        let began = self.clock.now();
-        let mut blow = planned.blow.clone();
-        // It is there now.
-        loop {
-            self.clock.pause(beat.on);
-            if self.clock.now().saturating_sub(began) >= wanted.lasting
-                || stop.load(Ordering::Relaxed)
-            {
-                return Ok(());
-            }
-            let healed = self.carry_out(&blow.heal, planned);
-            self.clock.pause(beat.off);
-            blow.vary();
-            match healed.and_then(|()| self.carry_out(&blow.strike, planned)) {
-                // The others cut its power meanwhile.
-                Err(_) if self.made.fences => return Ok(()),
-                done => done?,
-            }
-        }
-    }
-
-    fn pause(&self, time: Duration, stop: &AtomicBool) {
-        self.wait_until(time, stop, || false);
-    }
-
-    fn wait_until(&self, limit: Duration, stop: &AtomicBool, is_so: impl Fn() -> bool) {
-        let until = self.clock.now() + limit;
-        while self.clock.now() < until && !stop.load(Ordering::Relaxed) && !is_so() {
-            self.clock
-                .pause(LOOK.min(until.saturating_sub(self.clock.now())));
-        }
-    }
-
-    /// Waits until every session has gone on for a while, for as long as patience lasts.
-    fn wait_for(&self, sessions: &Sessions<'_>, patience: Duration, stop: &AtomicBool) {
-        let began = self.clock.now();
-        let mut going_on_since = None;
-        while !stop.load(Ordering::Relaxed) {
-            let now = self.clock.now();
-            if !sessions.go_on() {
-                going_on_since = None;
-            } else if now.saturating_sub(*going_on_since.get_or_insert(now)) >= GOING_ON {
-                return;
-            }
-            if going_on_since.is_none() && now.saturating_sub(began) >= patience {
-                return;
-            }
-            self.clock.pause(LOOK);
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! its own, and what its ledger says in the end.
 
 use crate::failure::{Code, Failure, doing};
+use plimsoll_core::data_check::BadBlocks;
 use plimsoll_core::ledger::{Durability, LedgerAccount, LedgerCheck};
 use plimsoll_core::outage::{Outage, Window};
 use plimsoll_core::rng::Seed;
@@ -24,6 +25,12 @@ const GOING: f64 = 0.5;
 /// That time.
 const LOOKED_AT: Nanos = Nanos::SECOND;
 
+/// How all is read back. The stack is up and its directory mounted then.
+pub(super) const AFTERWARDS: CheckOptions = CheckOptions {
+    atomic_bytes: 512,
+    gone_is_lost: true,
+};
+
 /// What the sessions do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
@@ -37,9 +44,9 @@ pub(crate) struct Load {
 /// What they did so far, now and then.
 #[derive(Debug, Default)]
 struct Seen {
-    /// At most a second apart: when, and writes and reads until then.
-    last: Option<(Nanos, u64)>,
-    /// Whether enough was done between the last two.
+    /// At most a second apart: when, and writes and reads of each until then.
+    last: Option<(Nanos, Vec<u64>)>,
+    /// Whether each did enough between the last two.
     go_on: bool,
 }
 
@@ -48,6 +55,8 @@ pub(super) struct Sessions<'scope> {
     worker: Option<ScopedJoinHandle<'scope, Result<LedgerAccount, String>>>,
     stop: Arc<AtomicBool>,
     seen: Arc<Mutex<Seen>>,
+    /// What was read while they worked and should not have been.
+    bad: BadBlocks,
     place: Place<'scope>,
     name: String,
     ledger: PathBuf,
@@ -74,13 +83,13 @@ impl<'scope> Sessions<'scope> {
         };
         let stop = Arc::new(AtomicBool::new(false));
         let seen: Arc<Mutex<Seen>> = Arc::default();
-        let expected = GOING * 2.0 * load.rate * f64::from(load.sessions);
+        let expected = GOING * 2.0 * load.rate;
         let (told, ended, path) = (Arc::clone(&seen), Arc::clone(&stop), ledger.to_path_buf());
         let places = [(place, name.to_owned())];
         let worker = scope.spawn(move || {
-            let mut tell = |account: LedgerAccount| {
+            let mut tell = |_: LedgerAccount, done: &[u64]| {
                 let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.take(wall_clock(), account.writes + account.reads, expected);
+                seen.take(wall_clock(), done, expected);
             };
             ledger::write(&places, &path, &options, &ended, &mut tell)
                 .map_err(|error| error.to_string())
@@ -89,6 +98,7 @@ impl<'scope> Sessions<'scope> {
             worker: Some(worker),
             stop,
             seen,
+            bad: BadBlocks::default(),
             place,
             name: name.into(),
             ledger: ledger.into(),
@@ -100,11 +110,11 @@ impl<'scope> Sessions<'scope> {
         wall_clock()
     }
 
-    /// Whether the sessions worked in the last second, most of what they should.
+    /// Whether each session worked in the last second, most of what it should.
     pub(super) fn go_on(&self) -> bool {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = |(at, _): (Nanos, u64)| wall_clock().since(at).0 < 3 * LOOKED_AT.0;
-        seen.go_on && seen.last.is_some_and(is_fresh)
+        let is_fresh = |(at, _): &(Nanos, _)| wall_clock().since(*at).0 < 3 * LOOKED_AT.0;
+        seen.go_on && seen.last.as_ref().is_some_and(is_fresh)
     }
 
     /// Whether they ended by themselves, which only a mistake makes them do.
@@ -123,13 +133,13 @@ impl<'scope> Sessions<'scope> {
         let ended = worker
             .join()
             .unwrap_or_else(|_| Err("the sessions ended with a fault of this program".into()));
-        ended
-            .map(drop)
-            .map_err(doing(Code::Failed, format!("use {}", self.name)))
+        let account = ended.map_err(doing(Code::Failed, format!("use {}", self.name)))?;
+        self.bad = account.bad;
+        Ok(())
     }
 
-    /// Ends them and says what they felt of a fault done at this time of day, and what became of
-    /// what they wrote.
+    /// Ends them and says what they felt of a fault done at this time of day, what they read that should
+    /// not have been there, and what became of what they wrote.
     pub(super) fn told(
         mut self,
         fault_at: Nanos,
@@ -138,8 +148,9 @@ impl<'scope> Sessions<'scope> {
         self.end()?;
         let failed = || doing(Code::Failed, format!("check what {} keeps", self.name));
         let places = [(self.place, self.name.clone())];
-        let check = ledger::check(&places, &[], &self.ledger, CheckOptions::default(), stop)
-            .map_err(failed())?;
+        let mut check =
+            ledger::check(&places, &[], &self.ledger, AFTERWARDS, stop).map_err(failed())?;
+        check.data.bad.merge(&self.bad);
         let (campaign, probes) = ledger::probes(&self.ledger).map_err(failed())?;
         let first_at = campaign.began_at + probes.first_at;
         let window = Window {
@@ -159,16 +170,41 @@ impl Drop for Sessions<'_> {
 }
 
 impl Seen {
-    fn take(&mut self, now: Nanos, done: u64, expected: f64) {
-        let Some((at, before)) = self.last else {
-            self.last = Some((now, done));
+    fn take(&mut self, now: Nanos, done: &[u64], expected: f64) {
+        let Some((at, before)) = &self.last else {
+            self.last = Some((now, done.to_vec()));
             return;
         };
-        let time = now.since(at);
+        let time = now.since(*at);
         if time.0 >= LOOKED_AT.0 {
-            let per_s = done.saturating_sub(before) as f64 / time.as_secs_f64();
-            self.go_on = per_s >= expected;
-            self.last = Some((now, done));
+            let per_s = |(done, before): (&u64, &u64)| {
+                done.saturating_sub(*before) as f64 / time.as_secs_f64()
+            };
+            self.go_on = done
+                .iter()
+                .zip(before)
+                .map(per_s)
+                .all(|one| one >= expected);
+            self.last = Some((now, done.to_vec()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_go_on_when_each_of_them_does() {
+        let mut seen = Seen::default();
+        let mut at = |second: u64, done: [u64; 2]| {
+            seen.take(Nanos(second * Nanos::SECOND.0), &done, 100.0);
+            seen.go_on
+        };
+        assert!(!at(0, [0, 0]));
+        assert!(at(1, [100, 150]));
+        // One does the work of three.
+        assert!(!at(2, [150, 450]));
+        assert!(at(3, [250, 550]));
     }
 }

@@ -19,6 +19,8 @@ struct Table<'a> {
     bench: &'a Bench<'a>,
     kept: Option<Cells>,
     cells: Vec<MatrixCell>,
+    /// The exit codes of what went wrong so far, which was told.
+    codes: Vec<Code>,
     clock: SystemClock,
 }
 
@@ -27,6 +29,7 @@ pub(super) fn main(bench: &Bench<'_>, stacks: &[Choice]) -> Outcome {
         bench,
         kept: bench.kept()?,
         cells: Vec::new(),
+        codes: Vec::new(),
         clock: SystemClock::new(),
     };
     let mut left = Vec::new();
@@ -37,20 +40,27 @@ pub(super) fn main(bench: &Bench<'_>, stacks: &[Choice]) -> Outcome {
         }
     }
     let all = Matrix { cells: table.cells };
-    bench.args.tell(&plimsoll_report::matrix(&all), &all)?;
+    let told = bench.args.tell(&plimsoll_report::matrix(&all), &all);
     let removed = crate::cli::raze::verdict(&left);
-    if !all.kept_its_data() {
-        return crate::cli::bad_data([removed]);
+    let wrong = told.err().into_iter().chain(removed.err());
+    let has = |code| table.codes.contains(&code);
+    if !all.kept_its_data() || has(Code::BadData) {
+        return crate::cli::bad_data(wrong);
     }
-    removed?;
-    let has = |is_so: fn(&CellOutcome) -> bool| all.cells.iter().any(|cell| is_so(&cell.outcome));
+    let wrong: Vec<Failure> = wrong.collect();
+    if !wrong.is_empty() {
+        return crate::cli::worst(wrong);
+    }
+    if has(Code::NotCleaned) {
+        return crate::cli::done(Code::NotCleaned);
+    }
     if bench.stop.load(Ordering::Relaxed) {
         return crate::cli::done(Code::Interrupted);
     }
-    if has(|outcome| matches!(outcome, CellOutcome::Failed(_))) {
-        return crate::cli::done(Code::Failed);
+    match table.codes.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => crate::cli::done(Code::Failed),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 impl Bench<'_> {
@@ -106,11 +116,17 @@ impl Table<'_> {
                     crate::cli::say(&format!("{fault}: {why}"));
                 }
                 self.add(name, *fault, outcome);
+                if self.codes.contains(&Code::NotCleaned) {
+                    // The next one would be done to what that fault left behind.
+                    let why = format!("do more to {name}: a fault of it could not be healed");
+                    return Err(Failure::new(Code::NotCleaned, why));
+                }
             }
             Ok(())
         });
         if let Err(failure) = done {
             crate::cli::say(&failure.to_string());
+            self.codes.push(failure.code);
             let begun = self.cells.len() - before;
             for fault in wanted.iter().skip(begun) {
                 self.add(&name, *fault, CellOutcome::Failed(failure.to_string()));
@@ -128,23 +144,30 @@ impl Table<'_> {
         std::fs::create_dir(&ledgers).map_err(|error| {
             Failure::new(Code::Failed, format!("make {}: {error}", ledgers.display()))
         })?;
-        let struck = self.bench.strike(arms, name, &[fault], &ledgers);
-        let is_whole = matches!(struck, Ok((_, Ok(()))));
-        let outcome = match struck {
-            Ok((done, Ok(()))) => CellOutcome::Done(done),
+        let (done, failure) = match self.bench.strike(arms, name, &[fault], &ledgers) {
+            Ok((done, ended)) => (Some(done), ended.err()),
+            Err(failure) => (None, Some(failure)),
+        };
+        let Some(failure) = failure else {
+            let done = done.expect("what did not fail is done");
+            if let Some(kept) = &mut self.kept {
+                kept.keep(done.clone())
+                    .map_err(doing(Code::Failed, "keep a cell of the table"))?;
+            }
+            return Ok(CellOutcome::Done(done));
+        };
+        let lost = done.filter(|done| !done.kept_its_data());
+        let outcome = match (lost, failure.code) {
+            (None, Code::Usage) => return Ok(CellOutcome::Refused(failure.message)),
+            (None, Code::Interrupted) => return Ok(CellOutcome::NotTried),
             // What is missing is told, however the rest ended.
-            Ok((done, Err(failure))) if !done.kept_its_data() => {
+            (Some(done), _) => {
                 crate::cli::say(&failure.to_string());
                 CellOutcome::Done(done)
             }
-            Ok((_, Err(_))) if self.bench.stop.load(Ordering::Relaxed) => CellOutcome::NotTried,
-            Err(failure) if failure.code == Code::Usage => CellOutcome::Refused(failure.message),
-            Ok((_, Err(failure))) | Err(failure) => CellOutcome::Failed(failure.to_string()),
+            (None, _) => CellOutcome::Failed(failure.to_string()),
         };
-        if let (true, CellOutcome::Done(done), Some(kept)) = (is_whole, &outcome, &mut self.kept) {
-            kept.keep(done.clone())
-                .map_err(doing(Code::Failed, "keep a cell of the table"))?;
-        }
+        self.codes.push(failure.code);
         Ok(outcome)
     }
 

@@ -114,6 +114,9 @@ pub(super) fn fault(text: &str) -> Result<Fault, String> {
 /// Longest time that a workload is played beside the sessions: longer than any fault is looked at.
 const BESIDE: Nanos = Nanos(3600 * Nanos::SECOND.0);
 
+/// Most reads of a session a second: with as many writes, what a ledger takes.
+const RATE_MAX: f64 = 50_000.0;
+
 fn share(text: &str) -> Result<f64, String> {
     let percent = text
         .strip_suffix('%')
@@ -155,21 +158,20 @@ pub(super) fn main(args: &Args) -> Outcome {
     let (done, left) = bench.on_stack(&stacks.remove(0), |arms, name| {
         bench.strike(arms, name, &args.faults, &bench.ledgers.path)
     });
-    let (done, ended) = done?;
-    if !done.strikes.is_empty() {
-        args.tell(&plimsoll_report::failover(&done), &done)?;
+    let mut wrong: Vec<Failure> = super::raze::verdict(&left).err().into_iter().collect();
+    let (done, ended) = match done {
+        Ok((done, ended)) => (Some(done), ended),
+        Err(failure) => (None, Err(failure)),
+    };
+    wrong.extend(ended.err());
+    if let Some(done) = done.filter(|done| !done.strikes.is_empty()) {
+        let told = args.tell(&plimsoll_report::failover(&done), &done);
+        wrong.extend(told.err());
+        if !done.kept_its_data() {
+            return super::bad_data(wrong);
+        }
     }
-    let removed = super::raze::verdict(&left);
-    if !done.kept_its_data() {
-        return super::bad_data([removed, ended.map(|()| ExitCode::SUCCESS)]);
-    }
-    if let (Err(_), Err(failure)) = (&removed, &ended) {
-        // It may be why not all could be removed, and only one error ends a program.
-        super::say(&failure.to_string());
-    }
-    removed?;
-    ended?;
-    Ok(ExitCode::SUCCESS)
+    super::worst(wrong)
 }
 
 /// What faults are done with, whichever the stack.
@@ -236,9 +238,9 @@ impl Bench<'_> {
 
 impl Args {
     fn load(&self) -> Result<Load, Failure> {
-        if !(0.1..=100_000.0).contains(&self.rate) {
+        if !(0.1..=RATE_MAX).contains(&self.rate) {
             let text = format!(
-                "use --rate {}: it must lie between 0.1 and 100000",
+                "use --rate {}: it must lie between 0.1 and {RATE_MAX}",
                 self.rate
             );
             return Err(Failure::usage(text));
@@ -299,18 +301,21 @@ impl Args {
         lines.join("\n")
     }
 
+    /// Tells what was done; what cannot be written is told all the same.
     fn tell(&self, report: &Report, done: &impl Serialize) -> Result<(), Failure> {
-        if let Some(path) = &self.output {
-            std::fs::write(path, plimsoll_report::html(report)).map_err(|error| {
+        let written = match &self.output {
+            Some(path) => std::fs::write(path, plimsoll_report::html(report)).map_err(|error| {
                 Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
-            })?;
-        }
+            }),
+            None => Ok(()),
+        };
         if self.json {
             super::print_json(&serde_json::to_value(done).expect("values are plain data"));
-            return Ok(());
+            return written;
         }
         let text = plimsoll_report::terminal(report, super::width(), super::colour(), false);
         super::print(&text);
+        written?;
         if let Some(path) = &self.output {
             super::print(&format!("Written: {}", path.display()));
         }

@@ -223,7 +223,7 @@ fn write(args: &WriteArgs) -> Outcome {
         &args.ledger,
         &options,
         &stop,
-        &mut |account| live.tell(&account),
+        &mut |account, _| live.tell(&account),
     );
     live.end();
     written(&account.map_err(failure)?, &args.ledger, args.json)
@@ -343,6 +343,7 @@ fn check(args: &CheckArgs) -> Outcome {
     let stop = super::stop_flag()?;
     let options = CheckOptions {
         atomic_bytes: atomic,
+        ..CheckOptions::default()
     };
     let account = plimsoll_engine::ledger::check(
         &places(&first),
@@ -389,7 +390,7 @@ fn verdict(data: &DataCheckResult, json: bool) -> Outcome {
     if data.interrupted {
         return Err(Failure::new(
             Code::Interrupted,
-            "read everything: it was stopped, or the target failed all the time",
+            "read everything: it was stopped",
         ));
     }
     Ok(ExitCode::SUCCESS)
