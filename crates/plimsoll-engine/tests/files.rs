@@ -197,7 +197,7 @@ fn several_sets_are_kept_apart_and_the_log_grows_by_what_was_appended() {
         .sets
         .push(FileSet::flat("log", 1, 1_000, Sizes::Constant));
     let mut prepared = ready(buffered(directory.path()), &Workload::Files(files));
-    let outcome = run(&mut prepared, 200);
+    let outcome = run(&mut prepared, 2_000);
     assert_eq!(outcome.stats.errors(), 0);
     let log = std::fs::metadata(directory.path().join("log/00000000"));
     let appended = outcome.stats.0[&Kind::Append].bytes;
@@ -262,7 +262,7 @@ fn direct_and_durable_groups_read_back_what_is_there() {
     };
     let mut prepared = ready(place, &Workload::Files(files));
     let options = RunOptions {
-        length: Nanos(200_000_000),
+        length: Nanos(2_000_000_000),
         ..RunOptions::default()
     };
     let outcome = match prepared.run(&options, &GO, &mut |_| {}) {
