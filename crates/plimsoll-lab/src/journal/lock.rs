@@ -25,9 +25,14 @@ const LOOK: Duration = Duration::from_millis(5);
 /// program. So having the lock also proves that every process of the owner carries its mark by
 /// now: waiting for it is what makes undoing complete after a kill at any moment.
 pub(super) fn exclusive(file: &File, clock: &dyn Clock, patience: Duration) -> bool {
+    let operation = FlockOperation::NonBlockingLockExclusive;
+    within(file, operation, clock, patience)
+}
+
+fn within(file: &File, operation: FlockOperation, clock: &dyn Clock, patience: Duration) -> bool {
     let began = clock.now();
     loop {
-        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if flock(file, operation).is_ok() {
             return true;
         }
         if clock.now().saturating_sub(began) >= patience {
@@ -38,8 +43,8 @@ pub(super) fn exclusive(file: &File, clock: &dyn Clock, patience: Duration) -> b
 }
 
 /// Locks a journal against undoing, together with others who do the same.
-pub(super) fn shared(file: &File) -> bool {
-    flock(file, FlockOperation::NonBlockingLockShared).is_ok()
+pub(super) fn shared(file: &File, clock: &dyn Clock, patience: Duration) -> bool {
+    within(file, FlockOperation::NonBlockingLockShared, clock, patience)
 }
 
 /// Makes a lock that others may have, too, one that nobody else has. The kernel gives up the first

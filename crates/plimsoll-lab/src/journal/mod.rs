@@ -164,12 +164,9 @@ impl Journal {
             path: path.into(),
             pid,
         };
-        // This look, without the lock, decides only how long it is worth waiting.
-        let at_work = early.at_work();
-        let patience = if at_work { Duration::ZERO } else { LOCK_WAIT };
-        if !lock::exclusive(&file, clock, patience) {
+        if !lock::exclusive(&file, clock, patience(&early)) {
             let holder = lock::holder(path);
-            return Err(in_use(holder.or(at_work.then_some(owner))));
+            return Err(in_use(holder.or(early.at_work().then_some(owner))));
         }
         let (record, whole) = read_locked(&mut file, path)?;
         if record.at_work() {
@@ -331,9 +328,9 @@ impl Journal {
 
 /// Keeps what a finished journal made from being undone, until the file that is given back is
 /// dropped or this process ends. Any number of processes may do so at the same time.
-pub(crate) fn hold(path: &Path) -> Result<File, JournalError> {
+pub(crate) fn hold(path: &Path, clock: &dyn Clock) -> Result<File, JournalError> {
     let (mut file, early) = open_file(path)?;
-    if !lock::shared(&file) {
+    if !lock::shared(&file, clock, patience(&early)) {
         return Err(in_use(early.header.kind, path));
     }
     let (record, _) = read_locked(&mut file, path)?;
@@ -358,6 +355,16 @@ pub(crate) fn hold_alone(held: &File, path: &Path) -> Result<(), JournalError> {
     }
     let (_, early) = open_file(path)?;
     Err(in_use(early.header.kind, path))
+}
+
+/// How long it is worth waiting for the lock of a journal that said this before it was locked: who is
+/// at work does not let go of it soon.
+fn patience(early: &Record) -> Duration {
+    if early.at_work() {
+        Duration::ZERO
+    } else {
+        LOCK_WAIT
+    }
 }
 
 fn in_use(kind: Kind, path: &Path) -> JournalError {

@@ -264,12 +264,13 @@ fn what_is_held_is_not_opened_and_the_holder_is_named() {
     let state = StateDir::new(dir.path());
     let mut journal = Journal::create(&state, header(stack())).unwrap();
     let path = journal.path().to_path_buf();
+    let clock = SystemClock::new();
+    let held = || hold(&path, &clock);
     // Not while it is being made.
-    assert!(matches!(hold(&path), Err(JournalError::InUse { .. })));
+    assert!(matches!(held(), Err(JournalError::InUse { .. })));
     journal.standing().unwrap();
     drop(journal);
-    let clock = SystemClock::new();
-    let (one, other) = (hold(&path).unwrap(), hold(&path).unwrap());
+    let (one, other) = (held().unwrap(), held().unwrap());
     drop(one);
     let error = Journal::open(&path, &clock).unwrap_err().to_string();
     let ourselves = format!(
@@ -296,7 +297,7 @@ fn what_is_unfinished_cannot_be_held() {
         }
         let path = journal.path().to_path_buf();
         drop(journal);
-        let error = hold(&path).unwrap_err();
+        let error = hold(&path, &SystemClock::new()).unwrap_err();
         assert!(matches!(error, JournalError::NotStanding { .. }), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::site::{add_nodes, site};
 use super::{Choice, Options, Order, Place, SiteError, Unmet};
-use crate::host::{Host, HostError, Hosts, Owner, rfc3339};
+use crate::host::{Clock, Host, HostError, Hosts, Owner, rfc3339};
 use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
 use crate::raise::{RaiseError, Razed, introduce, list, raise, raze};
 
@@ -406,9 +406,9 @@ fn check_not_up(name: &str, state: &StateDir) -> Result<(), UpError> {
 /// # Errors
 /// [`JournalError::NotStanding`] when it is not up; [`JournalError::InUse`] when somebody brings it
 /// up or takes it down at this moment; else when its journal cannot be read.
-pub fn hold(name: &str, state: &StateDir) -> Result<File, JournalError> {
+pub fn hold(name: &str, state: &StateDir, clock: &dyn Clock) -> Result<File, JournalError> {
     let kind = Kind::Stack(name.into());
-    match journal::hold(&journal_file(name, state)) {
+    match journal::hold(&journal_file(name, state), clock) {
         Err(error) if error.is_absent() => Err(JournalError::NotStanding { kind }),
         other => other,
     }

@@ -27,7 +27,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::host::{Host, HostError, Hosts, Owner, processes, rfc3339};
+use crate::host::{Clock, Host, HostError, Hosts, Owner, processes, rfc3339};
 use crate::journal::{self, Header, Journal, JournalError, Kind, Record, StateDir};
 use crate::raise::{RaiseError, Razed, list, raise, raise_telling, raze};
 use crate::stacks::{Needs, Unmet, manage::new_id};
@@ -326,7 +326,7 @@ pub fn up(
     hosts.trust(&id, &TRUSTED.map(String::from));
     let journal = Journal::create(state, header)?;
     drop(raise_telling(&steps, None, hosts, journal, watch)?);
-    let lab = Lab::find(state)?;
+    let lab = Lab::find(state, hosts.here().clock())?;
     let mut names = lab.nodes().iter().map(|node| &node.name);
     let clocks = names.try_for_each(|name| lab.set_clock(name, Duration::ZERO, hosts.here()));
     if let Err(error) = clocks {
@@ -382,9 +382,9 @@ impl Lab {
     ///
     /// # Errors
     /// When there are none.
-    pub fn find(state: &StateDir) -> Result<Lab, VmError> {
+    pub fn find(state: &StateDir, clock: &dyn Clock) -> Result<Lab, VmError> {
         let path = journal_file(state);
-        let held = match journal::hold(&path) {
+        let held = match journal::hold(&path, clock) {
             Err(error) if error.is_absent() => return Err(VmError::NotUp),
             other => other?,
         };

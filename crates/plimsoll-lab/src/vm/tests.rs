@@ -171,7 +171,7 @@ fn without_qemu_or_machines_the_error_says_what_to_do() {
     let error = check(&wanted(), &state, &host).unwrap_err().to_string();
     assert!(error.contains("apt-get install qemu-system-x86"), "{error}");
     for error in [
-        Lab::find(&state).unwrap_err(),
+        Lab::find(&state, &host.clock).unwrap_err(),
         down(&state, &mut host).unwrap_err(),
     ] {
         assert!(error.to_string().contains("vm up"), "{error}");

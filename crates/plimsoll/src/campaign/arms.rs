@@ -22,7 +22,7 @@ use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_engine::Place;
-use plimsoll_lab::host::{Hosts as _, LocalHost, Nodes, Owner};
+use plimsoll_lab::host::{Host as _, Hosts as _, LocalHost, Nodes, Owner};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
 use plimsoll_lab::raise::{Standing, raise, raze};
 use plimsoll_lab::stacks::{Choice, DownError};
@@ -605,7 +605,7 @@ impl Arms {
 
     /// Keeps others from taking the stack down while it is measured.
     fn hold(&mut self, name: &str, state: &StateDir) -> Result<(), Failure> {
-        let held = stacks::hold(name, state)
+        let held = stacks::hold(name, state, self.host().clock())
             .map_err(doing(Code::Failed, format!("hold the stack {name}")))?;
         self.held.push(held);
         Ok(())

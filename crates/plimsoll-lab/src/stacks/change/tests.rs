@@ -27,7 +27,7 @@ fn what_cannot_be_changed_says_why() {
     raised(&state, &mut host);
     let text = change_of(&state, &mut host);
     assert!(text.contains("local has nothing to scrub"), "{text}");
-    let held = manage::hold("local", &state).unwrap();
+    let held = manage::hold("local", &state, &host.clock).unwrap();
     let text = change_of(&state, &mut host);
     assert!(text.contains("in use"), "{text}");
     drop(held);
@@ -76,7 +76,7 @@ fn a_change_that_fails_leaves_the_stack_as_it_was() {
             assert_eq!(journal.record(), &before.1);
             drop(journal);
             assert_eq!(open(&state, &host).record(), &before.1, "as read back");
-            drop(manage::hold("local", &state).unwrap());
+            drop(manage::hold("local", &state, &host.clock).unwrap());
         }
     }
 }

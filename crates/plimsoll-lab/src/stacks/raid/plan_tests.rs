@@ -55,7 +55,7 @@ fn changes_follow_each_other_and_all_is_undone() {
         "raid",
         "changes_raid1.txt",
     );
-    drop(hold("raid1", &state).unwrap());
+    drop(hold("raid1", &state, &host.clock).unwrap());
     for razed in raze_all(&state, &mut host).unwrap() {
         assert!(razed.result.unwrap().is_clean());
     }

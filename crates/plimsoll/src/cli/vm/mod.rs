@@ -12,6 +12,7 @@ use super::raze::verdict;
 use crate::failure::{Code, Failure, Outcome, doing, trying};
 use plimsoll_core::fault::{Fault, Word};
 use plimsoll_core::units;
+use plimsoll_lab::host::Host;
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::vm::{self, Condition, Lab, VmError, image};
 use std::path::PathBuf;
@@ -231,16 +232,20 @@ fn fault(args: &FaultArgs, state: &StateDir) -> Outcome {
     })
 }
 
+fn find(state: &StateDir) -> Result<Lab, VmError> {
+    Lab::find(state, super::host().clock())
+}
+
 /// Does something with machines that are up.
 fn on_lab(state: &StateDir, what: &str, work: impl FnOnce(&Lab) -> Result<(), VmError>) -> Outcome {
-    let done = Lab::find(state).and_then(|lab| work(&lab));
+    let done = find(state).and_then(|lab| work(&lab));
     done.map_err(trying(what))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(args: &Status, state: &StateDir) -> Outcome {
     let failed = || doing(Code::Failed, "look at the machines");
-    let lab = match Lab::find(state) {
+    let lab = match find(state) {
         Err(error @ VmError::NotUp) => {
             if args.json {
                 super::print_json(&serde_json::json!({ "machines": [] }));
@@ -304,7 +309,7 @@ fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if args.remove || args.renew {
-        if Lab::find(state).is_ok() {
+        if find(state).is_ok() {
             return Err(
                 Failure::usage("remove images: machines that are up boot from one")
                     .hint("take them down first: plimsoll vm down"),

@@ -3,7 +3,6 @@
 
 use crate::failure::{Code, Failure, Outcome, trying};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::vm::Lab;
 use std::io::{IsTerminal, stderr, stdin, stdout};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -32,7 +31,7 @@ pub(super) fn main(args: &Shell, state: &StateDir) -> Outcome {
         None => state,
     };
     let failed = || trying(format!("reach machine {}", args.name));
-    let lab = Lab::find(state).map_err(failed())?;
+    let lab = super::find(state).map_err(failed())?;
     let port = lab
         .port(&args.name, &super::super::host())
         .map_err(failed())?;
