@@ -6,7 +6,6 @@ use crate::host::{SearchPath, SystemClock};
 use crate::watch::{Subjects, watch};
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -161,11 +160,22 @@ fn what_was_moved_is_summed_over_the_connections_of_each_target() {
 }
 
 /// A host whose path begins with these programs, as shell scripts.
+///
+/// Another process writes them: what a test beside this one starts would inherit a file that we have
+/// open, and nothing can be executed while anybody has it open for writing.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test, and the shell ends at once"
+)]
 fn host_with(dir: &Path, programs: &[(&str, String)]) -> LocalHost {
     for (name, script) in programs {
         let path = dir.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let words = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let written = std::process::Command::new("/bin/sh")
+            .args(["-c", words, "sh", script])
+            .arg(&path)
+            .status();
+        assert!(written.unwrap().success(), "{name} is not written");
     }
     LocalHost::new(SearchPath::new(dir.as_os_str()))
 }

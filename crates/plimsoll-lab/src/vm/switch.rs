@@ -180,24 +180,44 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::process::Stdio;
 
-    /// A process in the place of a machine's.
+    /// A process in the place of a machine's, ended with the test.
+    struct Machine(std::process::Child);
+
+    impl Machine {
+        /// Once it has ended, nothing has its mark.
+        fn end(mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            // Who switched it off has waited for it, and another process may have its number.
+            if let Ok(None) = self.0.try_wait() {
+                let _ = self.0.kill();
+                let _ = self.0.wait();
+            }
+        }
+    }
+
     #[expect(
         clippy::disallowed_methods,
         reason = "a test, and what it starts it ends"
     )]
-    fn machine(id: &str, name: &str) -> std::process::Child {
+    fn machine(id: &str, name: &str) -> Machine {
         let mut sleep = std::process::Command::new("sleep");
         let mark = mark(id, name);
-        let sleep = sleep.arg("20").env(MARK_VARIABLE, &mark);
+        let sleep = sleep.arg("600").env(MARK_VARIABLE, &mark);
         let sleep = sleep.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = sleep.spawn().unwrap();
+        let machine = Machine(sleep.spawn().unwrap());
         // What was just started has no environment for a moment, and so is not on yet.
         let clock = SystemClock::new();
         while processes::marked(&mark).is_empty() {
-            assert!(clock.now() < Duration::from_secs(10), "{name} has no mark");
+            assert!(clock.now() < Duration::from_secs(60), "{name} has no mark");
             clock.pause(Duration::from_millis(1));
         }
-        child
+        machine
     }
 
     #[test]
@@ -206,7 +226,7 @@ mod tests {
         let listener = UnixListener::bind(dir.path().join("n1.power")).unwrap();
         let names = ["n1", "n2"].map(String::from);
         let id = format!("test-{}", std::process::id());
-        let mut process = machine(&id, "n1");
+        let process = machine(&id, "n1");
         let mut switch = Switch::new(dir.path().into(), id.clone(), &names);
         let clock = SystemClock::new();
         switch.look(&clock);
@@ -226,14 +246,13 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&answer), expect, "{asked}");
         }
         // A machine that goes off is not obeyed any more, and heard again when it comes back.
-        process.kill().unwrap();
-        process.wait().unwrap();
+        process.end();
         let mut other = machine(&id, "n2");
         line.write_all(b"off n2 a6\n").unwrap();
         switch.look(&clock);
         assert_eq!(line.read(&mut [0; 16]).unwrap(), 0);
-        assert!(other.try_wait().unwrap().is_none(), "it was switched off");
-        let mut process = machine(&id, "n1");
+        assert!(other.0.try_wait().unwrap().is_none(), "it was switched off");
+        let process = machine(&id, "n1");
         switch.look(&clock);
         let (mut line, _) = listener.accept().unwrap();
         line.write_all(b"off n2 b1\n").unwrap();
@@ -243,9 +262,8 @@ mod tests {
         assert_eq!(&answer, b"b1 off\n");
         assert!(processes::marked(&mark(&id, "n2")).is_empty());
         // Who killed it has waited for it.
-        let _ = other.wait();
-        process.kill().unwrap();
-        process.wait().unwrap();
+        let _ = other.0.wait();
+        process.end();
     }
 
     #[test]
