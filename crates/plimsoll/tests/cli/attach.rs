@@ -42,29 +42,43 @@ fn serve(name: &str, args: &[&str], control: &Path) -> Served {
 
 /// Tries again until it works: a server needs a moment.
 fn until(what: &str, mut works: impl FnMut() -> bool) {
-    for _ in 0..500 {
+    for _ in 0..3000 {
         if works() {
             return;
         }
         crate::support::pause(20);
     }
-    panic!("{what} did not happen in ten seconds");
+    panic!("{what} did not happen in a minute");
 }
 
 /// An iSCSI target over this image, for one account if it is given.
 fn target(lab: &Lab, image: &str, account: Option<(&str, &str)>) -> (Served, u16) {
-    let port = free_port();
     let control = lab.path("tgt.sock");
-    let portal = format!("portal=127.0.0.1:{port}");
-    let tgtd = serve("tgtd", &["-f", "--iscsi", &portal], &control);
-    let admin = |words: &str| {
+    let begin = || {
+        let port = free_port();
+        let portal = format!("portal=127.0.0.1:{port}");
+        (serve("tgtd", &["-f", "--iscsi", &portal], &control), port)
+    };
+    let told = |words: &str| {
         let all = format!("--lld iscsi --op {words}");
         let args: Vec<&str> = all.split(' ').collect();
-        let output = command("tgtadm", &args, &control).output();
-        output.is_ok_and(|output| output.status.success())
+        let output = command("tgtadm", &args, &control).output().ok()?;
+        output.status.success().then(|| text(&output.stdout))
     };
-    let new = format!("new --mode target --tid 1 -T {TARGET}");
-    until("tgtd", || admin(&new));
+    let admin = |words: &str| told(words).is_some();
+    let (mut tgtd, mut port) = begin();
+    until("tgtd", || {
+        let Some(portals) = told("show --mode portal") else {
+            return false;
+        };
+        let is_ours = portals.contains(&format!("127.0.0.1:{port},"));
+        if !is_ours {
+            // Somebody else has taken the port meanwhile, and it listens on its usual one instead.
+            (tgtd, port) = begin();
+        }
+        is_ours
+    });
+    assert!(admin(&format!("new --mode target --tid 1 -T {TARGET}")));
     let unit = format!("new --mode logicalunit --tid 1 --lun 1 -b {image}");
     assert!(admin(&unit));
     if let Some((user, password)) = account {

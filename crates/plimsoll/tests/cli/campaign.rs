@@ -192,7 +192,10 @@ fn verdicts_for_scripts_are_exit_codes() {
 }
 
 /// The promise that matters most: a system compared with itself is hardly ever found different.
-/// 20 comparisons at 95 % confidence give 1 on average and more than 3 in 1.6 % of all cases.
+/// 20 comparisons at 95 % confidence give 1 on average, more than 3 in 1.6 % of all cases and more
+/// than 8 in 2 of 10 million: only the last is no chance in a test that is run often. A program that
+/// finds every other pair different is still caught in 3 of 4 runs. How often exactly intervals miss
+/// the truth is counted with thousands of drawn trials, in the tests of the statistics.
 #[test]
 fn a_directory_compared_with_itself_is_rarely_different() {
     let lab = Lab::new();
@@ -226,22 +229,17 @@ fn a_directory_compared_with_itself_is_rarely_different() {
         different += u32::from(json["comparisons"][0]["verdict"] == "different");
     }
     assert!(
-        different <= 3,
+        different <= 8,
         "{different} of 20 comparisons of a directory with itself"
     );
 }
 
-/// A comparison of two directories, without the proof that would only cost time here.
-fn two_systems<'a>(a: &'a str, b: &'a str, workload: &'a str, length: &'a str) -> [&'a str; 12] {
+/// A comparison of two directories that a test ends long before it is done, without the proof that
+/// would only cost time here.
+fn two_systems<'a>(a: &'a str, b: &'a str, workload: &'a str, length: &'a str) -> Vec<&'a str> {
     let compare = ["compare", a, b, "-w", workload, "--for", length];
-    let short = ["--warmup", "50ms", "-o", "r", "--no-verify"];
-    std::array::from_fn(|i| {
-        if i < compare.len() {
-            compare[i]
-        } else {
-            short[i - compare.len()]
-        }
-    })
+    let more = ["--warmup", "50ms", "-o", "r", "--no-verify"];
+    [&compare[..], &more, &["--blocks", "50"]].concat()
 }
 
 #[test]

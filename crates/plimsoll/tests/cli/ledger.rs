@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A second of probes on 1 MiB for each of two sessions.
-const SMALL: [&str; 4] = ["--size", "1MiB", "--for", "1s"];
+/// A second of probes on 1 MiB for each of two sessions. So few that a machine whose disk is busy does
+/// all of them in the time it has.
+const SMALL: [&str; 6] = ["--size", "1MiB", "--for", "1s", "--rate", "20"];
 
 fn write<'a>(target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let args = ["ledger", "write", target, "--ledger", "a.ledger"];
@@ -29,14 +30,14 @@ fn what_was_acknowledged_is_there_and_what_was_damaged_is_named() {
     let account = &account["account"];
     assert_eq!(account["errors"], 0, "{account}");
     assert_eq!(account["bad"]["stale"], 0, "{account}");
-    // Half of 200 a second of each session are writes, however slow the machine is.
-    assert_eq!(account["writes"], 200, "{account}");
+    // Half of 20 a second of each session are writes, however slow the machine is.
+    assert_eq!(account["writes"], 20, "{account}");
     let check = ["ledger", "check", &target, "--ledger", "a.ledger"];
     for _ in 0..2 {
         let (code, told) = code_of(&lab, &check);
         assert_eq!(code, Some(0), "{told}");
         assert!(
-            told.contains("712 blocks written, 512 read back, 0 bad"),
+            told.contains("532 blocks written, 512 read back, 0 bad"),
             "{told}"
         );
     }
@@ -69,7 +70,7 @@ fn an_outage_is_told_from_the_ledger_alone_and_stamps_are_found_in_the_clear() {
         sessions.iter().all(|one| one["survived"] == true),
         "{outage}"
     );
-    assert_eq!(outage["outage"]["resolution"], 10_000_000, "{outage}");
+    assert_eq!(outage["outage"]["resolution"], 100_000_000, "{outage}");
     let late = ["ledger", "outage", "a.ledger", "--fault-at", "1h"];
     let (code, told) = code_of(&lab, &late);
     assert_eq!(code, Some(2), "{told}");

@@ -103,8 +103,9 @@ fn bad_blocks_are_named_kept_from_comparison_and_end_in_their_own_code() {
         "run",
         workload,
         "./disk.img",
+        // So long that damage comes between a write and a read, however busy the machine is.
         "--for",
-        "1s",
+        "5s",
         "--warmup",
         "0s",
         "--verify-data",
