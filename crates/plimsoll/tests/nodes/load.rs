@@ -6,7 +6,6 @@ use crate::support::{Lab, is_possible, local_host, program, text, until};
 use plimsoll_archive::open;
 use plimsoll_core::event::{Results, TrialResult};
 use plimsoll_core::load::start_spread;
-use plimsoll_core::num::ratio;
 use plimsoll_core::plan::Reach;
 use plimsoll_core::units::Nanos;
 use plimsoll_lab::host::Host as _;
@@ -170,11 +169,14 @@ fn nodes_whose_clocks_differ_start_together_and_are_added_up() {
     // Their own randomness: the same requests at the same times would be one load twice.
     assert_ne!(trial.nodes[0].stats, trial.nodes[1].stats);
     let ahead = trial.nodes[1].clock.ns - trial.nodes[0].clock.ns;
-    let error = ratio(ahead as f64, (AHEAD_S * Nanos::SECOND.0) as f64) - 1.0;
-    assert!(error.abs() < 1e-4, "{ahead}");
-    // Hours apart by their clocks; a machine that is busy may delay one of them a little.
+    let error = ahead.unsigned_abs().abs_diff(AHEAD_S * Nanos::SECOND.0);
+    // As known as the answers of busy nodes let it be.
+    let known = (trial.nodes.iter()).map(|node| node.clock.uncertainty.0);
+    let allowed = Nanos::SECOND.0 / 2 + known.sum::<u64>();
+    assert!(ahead > 0 && error < allowed, "{ahead} {allowed}");
+    // Hours apart by their clocks; a machine that is busy may delay one of them.
     let spread = start_spread(&trial.nodes).unwrap();
-    assert!(spread < Nanos(5 * Nanos::SECOND.0), "{spread}");
+    assert!(spread < Nanos(60 * Nanos::SECOND.0), "{spread}");
     assert!(trial.nodes.iter().all(|node| node.began_ns.unwrap() >= 0));
     // Every operation is in one second of the series, those of the warm-up in none.
     let seconds: u64 = (results.intervals.values().flatten())

@@ -345,12 +345,14 @@ fn a_node_of_another_type_is_refused_by_name() {
     let lab = Lab::new();
     let bin = lab.path("bin");
     fs::create_dir(&bin).unwrap();
-    fs::write(bin.join("uname"), "#!/bin/sh\necho s390x\n").unwrap();
-    Command::new("chmod")
-        .arg("+x")
+    // Another process writes it: what a test beside this one starts would inherit a file that we have
+    // open, and nothing can be executed while anybody has it open for writing.
+    let words = "printf '#!/bin/sh\\necho s390x\\n' >\"$1\" && chmod +x \"$1\"";
+    let written = Command::new("/bin/sh")
+        .args(["-c", words, "sh"])
         .arg(bin.join("uname"))
-        .status()
-        .unwrap();
+        .status();
+    assert!(written.unwrap().success());
     let inventory = format!(
         "[[node]]\nname = \"n1\"\naddress = \"127.0.0.1\"\ndir = \"{}\"\n\
          command = [\"env\", \"PATH={}:/usr/bin:/bin\"]\n",

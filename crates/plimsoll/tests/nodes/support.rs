@@ -19,6 +19,9 @@ const SSHD_DIR: &str = "/run/sshd";
 /// Programs the tests need, besides those of the stack `iscsi`.
 const PROGRAMS: [&str; 6] = ["ip", "nsenter", "ssh", "ssh-keygen", "sshd", "tgtd"];
 
+/// Networks that these tests may have at the same time: the numbers from 1 on.
+const NUMBERS: u32 = 250;
+
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     let path = std::env::var("PATH").unwrap_or_default();
@@ -140,8 +143,9 @@ impl Lab {
         // Built before anything is waited for.
         program();
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        // Networks of other copies of these tests are passed over by the number of the process.
-        let number = 1 + (std::process::id() * 16 + COUNT.fetch_add(1, Ordering::Relaxed)) % 250;
+        // Other copies of these tests begin elsewhere, by the number of the process.
+        let number =
+            1 + (std::process::id() * 16 + COUNT.fetch_add(1, Ordering::Relaxed)) % NUMBERS;
         let mut lab = Lab {
             place: tempfile::tempdir().unwrap(),
             number,
@@ -184,9 +188,20 @@ impl Lab {
         format!("10.93.{}.{}", self.number, node + 1)
     }
 
-    fn make_network(&self) {
+    /// A bridge of the first number, from the one that was chosen on, that nobody has.
+    fn make_network(&mut self) {
+        let made = (0..NUMBERS).any(|_| {
+            let add = ["link", "add", &self.link(), "type", "bridge"];
+            let output = command("ip").args(add).output().unwrap();
+            let (done, said) = (output.status.success(), text(&output));
+            assert!(done || said.contains("File exists"), "{said}");
+            if !done {
+                self.number = self.number % NUMBERS + 1;
+            }
+            done
+        });
+        assert!(made, "all {NUMBERS} networks of these tests are there");
         let (link, ours) = (self.link(), format!("10.93.{}.1/24", self.number));
-        must("ip", &["link", "add", &link, "type", "bridge"]);
         must("ip", &["address", "add", &ours, "dev", &link]);
         must("ip", &["link", "set", &link, "up"]);
     }
