@@ -76,12 +76,14 @@ impl Blow {
         }
     }
 
-    /// The time from which it is felt, of those at which it was ordered and was done.
+    /// The time from which it is felt, of those at which what comes first was ordered, the rest was, and
+    /// all was done.
     #[must_use]
-    pub fn felt_from<T>(&self, ordered_at: T, done_at: T) -> T {
-        match self.is_felt_at_once {
-            true => ordered_at,
-            false => done_at,
+    pub fn felt_from<T>(&self, first_at: T, ordered_at: T, done_at: T) -> T {
+        match (self.first.is_empty(), self.is_felt_at_once) {
+            (false, _) => first_at,
+            (true, true) => ordered_at,
+            (true, false) => done_at,
         }
     }
 

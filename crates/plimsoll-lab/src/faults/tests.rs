@@ -107,7 +107,10 @@ fn a_server_that_is_asked_to_end_ends_what_came_last_first() {
             "kill -15 the processes marked mark1, and wait"
         ]
     );
-    assert!(blow.is_felt_at_once && blow.takes_processes);
+    assert!(blow.takes_processes);
+    assert_eq!(blow.felt_from(1, 2, 3), 2, "as soon as it is asked");
+    let killed = plan(Fault::Kill, &one, &made, &site).unwrap();
+    assert_eq!(killed.felt_from(1, 2, 3), 3);
 }
 
 #[test]
@@ -277,6 +280,7 @@ fn the_second_server_is_lost_when_the_first_has_just_come_back() {
         list.iter().map(|(_, action)| action.to_string()).collect()
     };
     assert_eq!(said(&blow.first), ["kill -9 the processes marked mark1"]);
+    assert_eq!(blow.felt_from(1, 2, 3), 1, "the first loss is part of it");
     let strike = said(&blow.strike);
     assert_eq!(
         strike[strike.len() - 2..],

@@ -100,6 +100,7 @@ impl Ground {
         }
         let blow = &planned.blow;
         let processes = self.processes(planned).unwrap_or_default();
+        let first_at = Sessions::now();
         let first = self.begin(planned, wanted.lasting, stop);
         let ordered_at = Sessions::now();
         let struck = first.and_then(|()| match stop.load(Ordering::Relaxed) {
@@ -130,7 +131,7 @@ impl Ground {
         if under_load {
             self.wait_for(&users.sessions, wanted.patience, stop);
         }
-        let felt_at = blow.felt_from(ordered_at, struck_at);
+        let felt_at = blow.felt_from(first_at, ordered_at, struck_at);
         let (outage, check) = users.sessions.told(felt_at, stop)?;
         let (beside, ended) = match users.others.told(stop) {
             Ok(beside) => (beside, Ok(())),
@@ -146,7 +147,7 @@ impl Ground {
             crashed,
             beside,
             // As it begins, not when the command that does it has ended.
-            events: self.events((ordered_at, healing_at), felt_at),
+            events: self.events((first_at, healing_at), felt_at),
             outage,
             check,
         };
