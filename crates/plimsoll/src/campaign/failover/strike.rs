@@ -28,7 +28,8 @@ const WAIT_PIECE_S: u32 = 30;
 /// How long a machine may take to start that has power again.
 const STARTS_WITHIN: Duration = Duration::from_secs(300);
 
-/// How often that is tried, on a system that now and then does not carry them.
+/// How often the sessions are given time to come to what they should do, on a system that now and then
+/// does not carry them.
 const CALMS: u32 = 10;
 
 /// Those who use a stack while it is struck.
@@ -95,17 +96,19 @@ impl Ground {
         wanted: &Wanted<'_>,
         stop: &AtomicBool,
     ) -> Result<Struck, Failure> {
-        if !self.calm(&users.sessions, calm, stop) {
+        let is_calm = self.calm(&users.sessions, calm, stop);
+        let processes = self.processes(planned).unwrap_or_default();
+        if !is_calm || stop.load(Ordering::Relaxed) {
             return never_calm(users, wanted.name, stop);
         }
         let blow = &planned.blow;
-        let processes = self.processes(planned).unwrap_or_default();
         let first_at = Sessions::now();
         let first = self.begin(planned, wanted.lasting, stop);
         let ordered_at = Sessions::now();
         let struck = first.and_then(|()| match stop.load(Ordering::Relaxed) {
-            true => Err(stopped()),
-            false => self.carry_out(&blow.strike, planned),
+            // What came first is healed, and no more is done.
+            true if !blow.first.is_empty() => Err(stopped()),
+            _ => self.carry_out(&blow.strike, planned),
         });
         let struck_at = Sessions::now();
         let heal = match struck.is_ok() || blow.halfway.is_empty() {
