@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-plimsoll=${PLIMSOLL:-target/release/plimsoll}
+plimsoll=${PLIMSOLL:-$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/plimsoll}
 demo=demo
 mkdir -p "$demo"
 export PLIMSOLL_STATE=$PWD/demo/state

@@ -9,7 +9,7 @@
 # to the node: nothing of that is left when this ends.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}
+export PLIMSOLL=${PLIMSOLL:-$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/plimsoll}
 fail() { echo "test-appliance: $*" >&2; exit 1; }
 
 if [ "${1:-}" != alone ]; then

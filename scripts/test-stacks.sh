@@ -18,7 +18,7 @@ STACKS=(local nbd iscsi nfs raid1 raid5 raid10
   ./docs/stacks/own.toml)
 SIZE=${SIZE:-512M}
 SECONDS_EACH=${SECONDS_EACH:-5}
-PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}
+PLIMSOLL=${PLIMSOLL:-$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/plimsoll}
 
 mode=${1:-up}
 shift || true

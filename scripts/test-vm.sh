@@ -8,7 +8,7 @@
 # switches it on again; makes an appliance that is joined over ssh; takes all down, and looks for what is left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PLIMSOLL=${PLIMSOLL:-$PWD/target/release/plimsoll}
+PLIMSOLL=${PLIMSOLL:-$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/plimsoll}
 
 if [ "$(id -u)" != 0 ]; then
   echo "test-vm: the network of machines needs root: run it with sudo" >&2
