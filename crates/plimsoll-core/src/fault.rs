@@ -13,7 +13,8 @@ use std::fmt;
 pub enum Fault {
     /// Every process of the server ends at once (SIGKILL); the machine it ran on goes on.
     Kill,
-    /// Every process of the server is asked to end (SIGTERM) and does so in its own way.
+    /// Every process of the server is asked to end (SIGTERM) and does so in its own way, or is killed when
+    /// it has not after 90 s.
     Stop,
     /// The machine of the server loses its power.
     PowerCut,

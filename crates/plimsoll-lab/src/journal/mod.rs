@@ -159,11 +159,7 @@ impl Journal {
     pub fn open(path: &Path, clock: &dyn Clock) -> Result<Journal, JournalError> {
         let (mut file, early) = open_file(path)?;
         let owner = early.worker().pid;
-        let in_use = |pid| JournalError::InUse {
-            kind: early.header.kind.clone(),
-            path: path.into(),
-            pid,
-        };
+        let in_use = |pid| in_use(&early, path, pid);
         if !lock::exclusive(&file, clock, patience(&early)) {
             let holder = lock::holder(path);
             return Err(in_use(holder.or(early.at_work().then_some(owner))));
@@ -331,7 +327,7 @@ impl Journal {
 pub(crate) fn hold(path: &Path, clock: &dyn Clock) -> Result<File, JournalError> {
     let (mut file, early) = open_file(path)?;
     if !lock::shared(&file, clock, patience(&early)) {
-        return Err(in_use(early.header.kind, path));
+        return Err(in_use(&early, path, lock::holder(path)));
     }
     let (record, _) = read_locked(&mut file, path)?;
     if record.standing
@@ -354,7 +350,7 @@ pub(crate) fn hold_alone(held: &File, path: &Path) -> Result<(), JournalError> {
         return Ok(());
     }
     let (_, early) = open_file(path)?;
-    Err(in_use(early.header.kind, path))
+    Err(in_use(&early, path, lock::holder(path)))
 }
 
 /// How long it is worth waiting for the lock of a journal that said this before it was locked: who is
@@ -367,11 +363,11 @@ fn patience(early: &Record) -> Duration {
     }
 }
 
-fn in_use(kind: Kind, path: &Path) -> JournalError {
+fn in_use(early: &Record, path: &Path, pid: Option<u32>) -> JournalError {
     JournalError::InUse {
-        kind,
+        kind: early.header.kind.clone(),
         path: path.into(),
-        pid: lock::holder(path),
+        pid,
     }
 }
 

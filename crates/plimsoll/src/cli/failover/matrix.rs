@@ -150,9 +150,11 @@ impl Table<'_> {
         };
         let Some(failure) = failure else {
             let done = done.expect("what did not fail is done");
-            if let Some(kept) = &mut self.kept {
-                kept.keep(done.clone())
-                    .map_err(doing(Code::Failed, "keep a cell of the table"))?;
+            if let Some(Err(error)) = self.kept.as_mut().map(|kept| kept.keep(done.clone())) {
+                // What it found is told all the same.
+                let failure = doing(Code::Failed, "keep a cell of the table")(error);
+                crate::cli::say(&failure.to_string());
+                self.codes.push(failure.code);
             }
             return Ok(CellOutcome::Done(done));
         };
