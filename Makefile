@@ -24,7 +24,8 @@ test:
 	scripts/fetch-recordings.sh "$$PLIMSOLL_TEST_DATA" || echo "tests on recordings will say SKIPPED"
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked --no-fail-fast
+	cargo xtask deps
+	cargo xtask test
 
 # Every stack for real: up, checks, load, down, nothing left. Needs root; installs what is missing.
 test-stacks:

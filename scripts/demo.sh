@@ -41,10 +41,12 @@ else
   echo "Two directories of this disk are compared instead."
 fi
 
-say "5. Side by side: the recorded load, a multiple of it, and varmail"
+# Trials of 10 s: in 5 s a single hiccup of a busy machine decides the mean of a hundred requests a
+# second. So the recorded load itself, which asks for little more, is left to its multiple.
+say "5. Side by side: a multiple of the recorded load that all should carry, and varmail"
 results=$demo/results-$(date +%Y%m%d-%H%M%S)
-"$plimsoll" compare "${systems[@]}" -w "$demo/nas.toml" -w "$demo/nas.toml@auto" -w varmail \
-  --blocks 5 --for 5s --corners off --seed 20100714 -o "$results"
+"$plimsoll" compare "${systems[@]}" -w "$demo/nas.toml@auto" -w varmail \
+  --blocks 5 --for 10s --corners off --seed 20100714 -o "$results"
 
 say "6. Everything is taken down"
 trap - EXIT

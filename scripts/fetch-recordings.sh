@@ -8,7 +8,13 @@ set -euo pipefail
 dir=${1:?usage: fetch-recordings.sh DIR}
 [ -e "$dir/pcp/diskmodel/nasdata.0" ] && exit 0
 mkdir -p "$dir/pcp"
-cd "$dir"
+dir=$(cd "$dir" && pwd)
+# Nothing in the user's directory but what is asked for: what is unpacked is removed by its own name.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+# apt downloads as a user of its own.
+chmod 755 .
 if ! apt-get download pcp-doc >apt.log 2>&1; then
   # A machine that has never asked for the lists of packages has none.
   if ! { [ "$(id -u)" -eq 0 ] && apt-get update >>apt.log 2>&1 && apt-get download pcp-doc >>apt.log 2>&1; }; then
@@ -18,5 +24,4 @@ if ! apt-get download pcp-doc >apt.log 2>&1; then
   fi
 fi
 dpkg-deb --extract pcp-doc_*.deb unpacked
-tar --extract --gzip --directory pcp --file unpacked/usr/share/pcp/demos/tutorials/diskmodel.tar.gz
-rm -rf unpacked pcp-doc_*.deb apt.log
+tar --extract --gzip --directory "$dir/pcp" --file unpacked/usr/share/pcp/demos/tutorials/diskmodel.tar.gz

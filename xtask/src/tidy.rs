@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Habits that no lint checks: licence lines, module comments, file length, words, stack folders.
+//! Habits that no lint checks: licence lines, module comments, file length, words, stack folders,
+//! promises of the security policy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub(crate) fn faults(root: &Path) -> Vec<String> {
     collect(root, &mut files);
     files.sort();
     let mut faults = Vec::new();
+    let mut sources = String::new();
     for file in files {
         let name = file
             .strip_prefix(root)
@@ -35,12 +37,37 @@ pub(crate) fn faults(root: &Path) -> Vec<String> {
             .display()
             .to_string();
         match fs::read_to_string(&file) {
-            Ok(text) => check_file(&name, &text, &mut faults),
+            Ok(text) => {
+                check_file(&name, &text, &mut faults);
+                sources.push_str(&text);
+            }
             Err(error) => faults.push(format!("{name}: {error}")),
         }
     }
     check_stacks(&root.join("crates/plimsoll-lab/src/stacks"), &mut faults);
+    let policy = fs::read_to_string(root.join("SECURITY.md")).unwrap_or_default();
+    check_promises(&policy, &sources, &mut faults);
     faults
+}
+
+/// Each promise of the security policy names tests that exist: `Tests:` and their names.
+fn check_promises(policy: &str, sources: &str, faults: &mut Vec<String>) {
+    let mut tests = 0;
+    // The names go on until the next paragraph or promise.
+    let promises = policy
+        .split("\n\n")
+        .flat_map(|paragraph| paragraph.split("\n* "));
+    for names in promises.filter_map(|promise| promise.split_once("Tests:")) {
+        for name in names.1.split('`').skip(1).step_by(2) {
+            tests += 1;
+            if !sources.contains(&format!("fn {name}()")) {
+                faults.push(format!("SECURITY.md: there is no test named '{name}'"));
+            }
+        }
+    }
+    if tests == 0 {
+        faults.push("SECURITY.md: no promise names a test".to_owned());
+    }
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -126,6 +153,21 @@ fn check_stacks(folder: &Path, faults: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_promise_without_a_test_is_a_fault() {
+        let check = |policy: &str| {
+            let mut faults = Vec::new();
+            check_promises(policy, "fn it_holds() {}", &mut faults);
+            faults.len()
+        };
+        assert_eq!(check("* It holds.\n  Tests: `it_holds`.\n"), 0);
+        assert_eq!(
+            check("* It holds.\n  Tests: `it_holds`,\n  `it_is_gone`.\n\n`other`"),
+            1
+        );
+        assert_eq!(check("* It holds, believe me.\n"), 1);
+    }
 
     #[test]
     fn each_habit_has_a_check_that_can_fail() {

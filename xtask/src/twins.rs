@@ -200,7 +200,7 @@ fn measure(root: &Path, options: &Options, twin: &Twin) -> Result<Found, String>
 
 fn once(root: &Path, options: &Options, spec: &str, length: &str) -> Result<Values, String> {
     let runs = root.join("target/twin-runs");
-    let _ = std::fs::remove_dir_all(&runs);
+    crate::bench::clear(&runs);
     let directory = options.directory.display().to_string();
     let shown = (directory, runs.display().to_string());
     let args = [

@@ -32,6 +32,12 @@ impl Cells {
     pub fn open(folder: &Path, asked: &Value) -> Result<Cells, ArchiveError> {
         fs::create_dir_all(folder).map_err(io_error("create", folder))?;
         let path = folder.join(CELLS);
+        if path.is_symlink() {
+            return Err(ArchiveError::Damaged {
+                path,
+                reason: "it is a link, and cells are kept in no file elsewhere".into(),
+            });
+        }
         let mut options = File::options();
         let options = options.create(true).truncate(false).read(true).write(true);
         let opened = options.open(&path);

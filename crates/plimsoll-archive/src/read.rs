@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading a run folder, whole or cut off.
 
+use crate::sealed::{CHECKSUM, Unsealed, unseal};
+use crate::strip::Strips;
 use crate::{ArchiveError, EVENTS, MANIFEST, io_error};
-use plimsoll_core::event::{Manifest, Results, RunEvent, Warning};
+use plimsoll_core::event::{Manifest, PHASES_MAX, Results, RunEvent, Warning};
 use plimsoll_core::format::FormatVersion;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Longest line read: a second of every kind of operation is below 1 MiB.
-const LINE_MAX_BYTES: u64 = 64 << 20;
+/// Longest line read, in bytes: a second of every kind of operation is below 1 MiB, the result of a
+/// series with many phases some megabytes.
+const LINE_MAX: usize = 64 << 20;
 /// Largest manifest read: a model of ten million intervals.
 const MANIFEST_MAX_BYTES: u64 = 1 << 30;
 
-/// Reads the run in `folder`. A run that was cut off is returned as far as it got; a damaged line
-/// ends the reading with a warning.
+/// Damaged lines that are named; the others are counted.
+const DAMAGED_SHOWN: u64 = 3;
+
+/// Reads the run in `folder`. A run that was cut off is returned as far as it got. Lines that are
+/// damaged are left out with a warning; all others stand.
 ///
 /// # Errors
 /// When it is no run folder, was written in a newer format, or its manifest is damaged.
 pub fn open(folder: &Path) -> Result<Results, ArchiveError> {
+    let manifest = manifest(folder)?;
+    let is_sealed = manifest.format >= FormatVersion::RUN_WITH_CHECKSUMS;
+    let mut strips = Strips::new();
     let mut results = Results {
-        manifest: manifest(folder)?,
+        manifest,
         trials: Vec::new(),
         intervals: BTreeMap::new(),
         warnings: Vec::new(),
@@ -30,43 +39,83 @@ pub fn open(folder: &Path) -> Result<Results, ArchiveError> {
     };
     let path = folder.join(EVENTS);
     let mut lines = BufReader::new(File::open(&path).map_err(io_error("read", &path))?);
+    let mut damaged = 0;
     // Bounded by the file: every turn consumes a line or ends.
     for number in 1u64.. {
-        let mut line = Vec::new();
-        let taken = lines
-            .by_ref()
-            .take(LINE_MAX_BYTES)
-            .read_until(b'\n', &mut line);
-        if taken.map_err(io_error("read", &path))? == 0 {
+        let line = next_line(&mut lines).map_err(io_error("read", &path))?;
+        if line.is_empty() {
             break;
         }
-        match serde_json::from_slice::<RunEvent>(&line) {
-            Ok(event) => add(&mut results, event),
+        match event(&line, is_sealed) {
+            Ok(event) => add(&mut results, &mut strips, event),
             // A torn last line is what a crash leaves: everything before it stands.
-            Err(_) if line.last() != Some(&b'\n') => break,
-            Err(error) => {
-                let text =
-                    format!("{EVENTS} is damaged at line {number} ({error}); the rest is lost");
-                results.warnings.push(Warning {
-                    about: String::new(),
-                    text,
-                });
-                break;
+            Err(_) if line.last() != Some(&b'\n') && line.len() < LINE_MAX => break,
+            Err(reason) => {
+                damaged += 1;
+                if damaged <= DAMAGED_SHOWN {
+                    results.warnings.push(left_out(number, &reason));
+                }
             }
         }
     }
+    if let Some(more) = damaged.checked_sub(DAMAGED_SHOWN).filter(|more| *more > 0) {
+        let text = format!("{EVENTS} has {more} more damaged lines; what they held is lost");
+        results.warnings.push(whole_run(text));
+    }
+    results.intervals = strips.into_steps();
     Ok(results)
 }
 
-fn add(results: &mut Results, event: RunEvent) {
+/// The next line with its end; empty at the end of the file. Of one that is too long the first bytes
+/// are returned, and the rest is passed over.
+fn next_line(lines: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    lines
+        .by_ref()
+        .take(LINE_MAX as u64)
+        .read_until(b'\n', &mut line)?;
+    if line.len() == LINE_MAX && line.last() != Some(&b'\n') {
+        lines.skip_until(b'\n')?;
+    }
+    Ok(line)
+}
+
+/// The event of a line; why there is none.
+fn event(line: &[u8], is_sealed: bool) -> Result<RunEvent, String> {
+    let text = line.strip_suffix(b"\n").unwrap_or(line);
+    let object = match unseal(text) {
+        Unsealed::Intact(object) => object,
+        Unsealed::Bare if !is_sealed => text.to_vec(),
+        Unsealed::Bare => return Err("it has no checksum".into()),
+        Unsealed::Damaged => return Err("its checksum does not match".into()),
+    };
+    let event = serde_json::from_slice(&object).map_err(|error| error.to_string())?;
+    if let RunEvent::TrialEnded(result) = &event
+        && result.phases.len() > PHASES_MAX
+    {
+        return Err(format!("a trial with more than {PHASES_MAX} phases"));
+    }
+    Ok(event)
+}
+
+fn left_out(number: u64, reason: &str) -> Warning {
+    whole_run(format!(
+        "{EVENTS} is damaged at line {number} ({reason}); what this line held is lost"
+    ))
+}
+
+fn whole_run(text: String) -> Warning {
+    Warning {
+        about: String::new(),
+        text,
+    }
+}
+
+fn add(results: &mut Results, strips: &mut Strips, event: RunEvent) {
     match event {
-        RunEvent::TrialBegan(trial) => {
-            results.intervals.entry(trial.place).or_default();
-        }
+        RunEvent::TrialBegan(trial) => strips.begin(trial.place),
         RunEvent::Prepared { .. } => {}
-        RunEvent::Interval { place, interval } => {
-            results.intervals.entry(place).or_default().push(interval);
-        }
+        RunEvent::Interval { place, interval } => strips.push(place, &interval),
         RunEvent::TrialEnded(result) => results.trials.push(*result),
         RunEvent::Warning(warning) => results.warnings.push(warning),
         RunEvent::Finished {
@@ -98,9 +147,11 @@ fn manifest(folder: &Path) -> Result<Manifest, ArchiveError> {
         )));
     }
     let text = fs::read(&path).map_err(io_error("read", &path))?;
+    let unsealed = unseal(text.trim_ascii_end());
     // The version first: a newer manifest may have fields that this program does not know.
-    let value: serde_json::Value =
+    let mut value: serde_json::Value =
         serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+    drop(text);
     let version = value.get("format").cloned().unwrap_or_default();
     let found: FormatVersion =
         serde_json::from_value(version).map_err(|e| damaged(e.to_string()))?;
@@ -109,6 +160,18 @@ fn manifest(folder: &Path) -> Result<Manifest, ArchiveError> {
             path: folder.into(),
             found,
         });
+    }
+    let must_be = found >= FormatVersion::RUN_WITH_CHECKSUMS;
+    match unsealed {
+        Unsealed::Intact(_) => {}
+        Unsealed::Bare if !must_be => {}
+        Unsealed::Bare => return Err(damaged("it is damaged: it has no checksum".into())),
+        Unsealed::Damaged => {
+            return Err(damaged("it is damaged: its checksum does not match".into()));
+        }
+    }
+    if let Some(object) = value.as_object_mut() {
+        object.remove(CHECKSUM);
     }
     serde_json::from_value(value).map_err(|e| damaged(e.to_string()))
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writing a run folder while the run goes on.
 
+use crate::result_file::write_result;
+use crate::sealed::seal;
 use crate::{ArchiveError, DISKS, EVENTS, MANIFEST, REPORT, io_error};
 use plimsoll_core::event::{Listener, Manifest, RunEvent};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Appends events to a run folder.
@@ -12,6 +15,8 @@ use std::path::{Path, PathBuf};
 pub struct Writer {
     folder: PathBuf,
     events: File,
+    /// Bytes of the events that are there whole.
+    whole: u64,
     failure: Option<ArchiveError>,
 }
 
@@ -22,9 +27,14 @@ impl Writer {
     /// When the folder holds something already or cannot be written.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<Writer, ArchiveError> {
         check_free(folder)?;
-        fs::create_dir_all(folder).map_err(io_error("create the run folder", folder))?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(folder)
+            .map_err(io_error("create the run folder", folder))?;
         let path = folder.join(MANIFEST);
         let text = serde_json::to_vec_pretty(manifest).expect("a manifest has only plain data");
+        let text = seal(&text);
         let write = || -> std::io::Result<File> {
             let mut file = File::create_new(&path)?;
             file.write_all(&text)?;
@@ -38,6 +48,7 @@ impl Writer {
         Ok(Writer {
             folder: folder.into(),
             events,
+            whole: 0,
             failure: None,
         })
     }
@@ -62,20 +73,37 @@ impl Writer {
         write_report(&self.folder, html)
     }
 
+    /// Whether something could not be recorded: nothing is from then on.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// The first thing that could not be recorded, if any.
     pub fn take_failure(&mut self) -> Option<ArchiveError> {
         self.failure.take()
     }
 
     fn append(&mut self, event: &RunEvent) -> std::io::Result<()> {
-        let mut line = serde_json::to_vec(event)?;
+        let mut line = seal(&serde_json::to_vec(event)?);
         line.push(b'\n');
         // One write per line: after a crash at most the last line is torn.
         self.events.write_all(&line)?;
         if matches!(event, RunEvent::TrialEnded(_) | RunEvent::Finished { .. }) {
             self.events.sync_data()?;
         }
+        self.whole += line.len() as u64;
         Ok(())
+    }
+
+    fn fail(&mut self, source: std::io::Error) {
+        // What stands there before is whole, and stays readable without a damaged end.
+        let _ = self.events.set_len(self.whole);
+        self.failure = Some(ArchiveError::Io {
+            doing: "record into",
+            path: self.folder.join(EVENTS),
+            source,
+        });
     }
 }
 
@@ -99,7 +127,7 @@ pub fn check_free(folder: &Path) -> Result<(), ArchiveError> {
 /// When it cannot be written.
 pub fn write_report(folder: &Path, html: &str) -> Result<PathBuf, ArchiveError> {
     let path = folder.join(REPORT);
-    fs::write(&path, html).map_err(io_error("write", &path))?;
+    write_result(&path, html).map_err(io_error("write", &path))?;
     Ok(path)
 }
 
@@ -108,12 +136,43 @@ impl Listener for Writer {
         if self.failure.is_none()
             && let Err(source) = self.append(event)
         {
-            let path = self.folder.join(EVENTS);
-            self.failure = Some(ArchiveError::Io {
-                doing: "record into",
-                path,
-                source,
-            });
+            self.fail(source);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::event::Warning;
+
+    #[test]
+    fn what_does_not_fit_is_a_failure_and_leaves_what_was_there() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join(EVENTS);
+        let warning = |text: &str| {
+            RunEvent::Warning(Warning {
+                about: "x".into(),
+                text: text.into(),
+            })
+        };
+        let open = OpenOptions::new().create_new(true).append(true).open(&path);
+        let mut writer = Writer {
+            folder: place.path().into(),
+            events: open.unwrap(),
+            whole: 0,
+            failure: None,
+        };
+        writer.event(&warning("first"));
+        assert!(!writer.has_failed());
+        let first = fs::read(&path).unwrap();
+        // Half of a line, as a disk that is full leaves it.
+        writer.events.write_all(b"{\"crc\"").unwrap();
+        writer.fail(std::io::ErrorKind::StorageFull.into());
+        writer.event(&warning("second"));
+        assert_eq!(fs::read(&path).unwrap(), first);
+        assert!(writer.has_failed());
+        let told = writer.take_failure().unwrap().to_string();
+        assert!(told.contains(EVENTS), "{told}");
     }
 }

@@ -110,6 +110,24 @@ pub fn parse_on(text: &str, memory_bytes: Option<u64>) -> Result<Workload, Error
     Ok(workload)
 }
 
+/// Where the numbers of a workload by name differ from those of the program it is named after, one
+/// sentence each.
+#[must_use]
+pub fn notes(workload: &Workload) -> Vec<String> {
+    match workload {
+        Workload::Files(files) if files.over == Over::Rotor => {
+            let name = files.name.split_whitespace().next().unwrap_or_default();
+            filebench::notes::of_personality(name, files)
+        }
+        Workload::Series(series) => match &series.classic {
+            Some(classic) if classic.program == iozone::NAME => iozone::notes(classic),
+            Some(classic) if classic.program == bonnie::NAME => bonnie::notes(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
 /// What is known by this name.
 ///
 /// # Errors

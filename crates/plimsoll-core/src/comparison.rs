@@ -77,6 +77,9 @@ pub enum Verdict {
     Equivalent,
     /// Neither can be said.
     Inconclusive,
+    /// One of them, or both, cannot carry the load: its backlog grew to the end, so there is no
+    /// response time to compare.
+    CannotCarry,
 }
 
 impl Verdict {
@@ -87,6 +90,7 @@ impl Verdict {
             Verdict::Different => "different",
             Verdict::Equivalent => "equivalent",
             Verdict::Inconclusive => "inconclusive",
+            Verdict::CannotCarry => "cannot carry",
         }
     }
 }
@@ -101,6 +105,40 @@ pub struct Ratio {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+}
+
+/// What a system served of a load whose instants it cannot delay, over the trials of one arm.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carried {
+    /// Requests a second that were due.
+    pub offered_per_s: f64,
+    /// Requests a second that ended before the planned end.
+    pub served_per_s: f64,
+    /// Requests that were due and had not ended, at the end, mean over the trials.
+    pub backlog: f64,
+    /// By how many the backlog grew in a second.
+    pub backlog_growth_per_s: f64,
+    /// Blocks in which it grew to the end.
+    pub blocks_overloaded: u32,
+    /// Blocks that were looked at.
+    pub blocks: u32,
+    /// Operations in flight when trials were cut off, in all.
+    pub unfinished: u64,
+}
+
+impl Carried {
+    /// Whether the load was too much in most blocks.
+    #[must_use]
+    pub fn is_overloaded(&self) -> bool {
+        2 * self.blocks_overloaded > self.blocks
+    }
+
+    /// Served of offered.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        crate::num::ratio(self.served_per_s, self.offered_per_s)
+    }
 }
 
 /// One arm held against the base arm under one workload.
@@ -137,4 +175,26 @@ pub struct Comparison {
     pub noise_floor: Option<f64>,
     /// Blocks that would be needed for a verdict, when inconclusive and computable.
     pub blocks_needed: Option<u32>,
+    /// What the base served of an open loop, when one of both was overloaded in some block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_carried: Option<Carried>,
+    /// What the arm served of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arm_carried: Option<Carried>,
+}
+
+impl Comparison {
+    /// Whether the base cannot carry the load.
+    #[must_use]
+    pub fn base_is_overloaded(&self) -> bool {
+        self.base_carried
+            .is_some_and(|carried| carried.is_overloaded())
+    }
+
+    /// Whether the arm cannot.
+    #[must_use]
+    pub fn arm_is_overloaded(&self) -> bool {
+        self.arm_carried
+            .is_some_and(|carried| carried.is_overloaded())
+    }
 }

@@ -12,6 +12,8 @@ use crate::load::{LoadNode, Lost, NodeResult};
 use crate::model::Fidelity;
 use crate::num::ratio;
 use crate::op::{Alike, Kind, Sample};
+use crate::open_load::OpenLoad;
+use crate::others::OthersUse;
 use crate::rng::Seed;
 use crate::target::{MachineFacts, TargetFacts};
 use crate::units::Nanos;
@@ -62,8 +64,9 @@ impl KindStats {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &KindStats) {
-        self.bytes += other.bytes;
-        self.errors += other.errors;
+        // They can come from a file of somebody else's.
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.errors = self.errors.saturating_add(other.errors);
         self.service.merge(&other.service);
         self.response.merge(&other.response);
         self.lag.merge(&other.lag);
@@ -94,19 +97,23 @@ impl OpStats {
     /// Operations of all kinds.
     #[must_use]
     pub fn ops(&self) -> u64 {
-        self.0.values().map(KindStats::ops).sum()
+        self.total(KindStats::ops)
     }
 
     /// Bytes of all kinds.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.0.values().map(|s| s.bytes).sum()
+        self.total(|stats| stats.bytes)
     }
 
     /// Failed operations of all kinds.
     #[must_use]
     pub fn errors(&self) -> u64 {
-        self.0.values().map(|s| s.errors).sum()
+        self.total(|stats| stats.errors)
+    }
+
+    fn total(&self, of: fn(&KindStats) -> u64) -> u64 {
+        self.0.values().map(of).fold(0, u64::saturating_add)
     }
 
     /// Response times of all kinds together.
@@ -160,6 +167,35 @@ pub struct Interval {
     pub stats: OpStats,
 }
 
+/// A stretch of a trial as a report draws it: one interval, or several that were joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialStep {
+    /// Start, on the trial's clock.
+    pub start: Nanos,
+    /// Length.
+    pub length: Nanos,
+    /// Response times of all operations that ended in it, and with them their number.
+    pub response: Histogram,
+}
+
+impl TrialStep {
+    /// Adds the stretch that follows.
+    pub fn join(&mut self, next: &TrialStep) {
+        self.length = self.length + next.length;
+        self.response.merge(&next.response);
+    }
+}
+
+impl From<&Interval> for TrialStep {
+    fn from(interval: &Interval) -> Self {
+        TrialStep {
+            start: interval.start,
+            length: interval.length,
+            response: interval.stats.response(),
+        }
+    }
+}
+
 /// What the generator itself cost and whether it kept up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -184,9 +220,37 @@ pub struct Generator {
     /// was spent on.
     #[serde(default)]
     pub ops: u64,
+    /// Operations still in flight when the trial was cut off, some time after its end: they have
+    /// neither ended nor failed. Their times until then are in the histograms.
+    #[serde(default)]
+    pub unfinished: u64,
+    /// Operations that failed, by the system's error number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errnos: BTreeMap<i32, u64>,
+    /// Time for which this program was not let run: stopped, frozen, or kept from the processors.
+    #[serde(default)]
+    pub held_up: Nanos,
+    /// When the requests of open loops were due and ended: one, or one for each phase.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<OpenLoad>,
 }
 
 impl Generator {
+    /// Adds what others did of the same open loop in the same time.
+    pub fn add_open(&mut self, other: &OpenLoad) {
+        match self.open.iter_mut().find(|mine| mine.phase == other.phase) {
+            Some(mine) => mine.merge(other),
+            None => self.open.push(other.clone()),
+        }
+    }
+
+    /// The lag of requests that waited while as many were in flight as may be: the target's part.
+    #[must_use]
+    pub fn queue_lag_ns(&self) -> u64 {
+        let all = self.open.iter().map(|open| open.queue_lag_ns);
+        all.fold(0, u64::saturating_add)
+    }
+
     /// Adds another's account.
     pub fn add(&mut self, other: &Generator) {
         self.user_cpu_ns += other.user_cpu_ns;
@@ -195,6 +259,13 @@ impl Generator {
         self.outside_ns += other.outside_ns;
         self.pacing_ns += other.pacing_ns;
         self.ops += other.ops;
+        self.unfinished += other.unfinished;
+        for (errno, operations) in &other.errnos {
+            *self.errnos.entry(*errno).or_default() += operations;
+        }
+        // Machines are held up at the same time, not one after another.
+        self.held_up = self.held_up.max(other.held_up);
+        other.open.iter().for_each(|open| self.add_open(open));
         if !self.engine.split(" / ").any(|known| known == other.engine) {
             if !self.engine.is_empty() {
                 self.engine.push_str(" / ");
@@ -218,6 +289,9 @@ pub struct WorkerResult {
     /// Bytes moved.
     pub bytes: u64,
 }
+
+/// Most phases of one trial that are read from anywhere: no program has as many.
+pub const PHASES_MAX: usize = 4096;
 
 /// What one phase of a trial gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -278,6 +352,9 @@ pub struct TrialResult {
     /// What the block device of the arm did, where there is one that this machine counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceUse>,
+    /// What others did on the machine of the load meanwhile; of several machines, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersUse>,
     /// The account of each machine, where the load came from others than this one; all the rest is
     /// of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -382,12 +459,29 @@ impl TrialResult {
         nodes.find_map(|node| Some((&*node.node, node.lost.as_ref()?)))
     }
 
+    /// A trial whose generator was not let run for a larger share of it says nothing of the system.
+    const HELD_UP_MAX: f64 = 0.05;
+
+    /// Whether this program was not let run for so long that the trial speaks of that.
+    #[must_use]
+    pub fn was_held_up(&self) -> bool {
+        self.generator.held_up.0 as f64 > Self::HELD_UP_MAX * self.length.0 as f64
+    }
+
     /// Whether it says something of the system: it came to its end, nothing failed (failing is
-    /// fast), and no data were bad.
+    /// fast), no data were bad, and the generator was let run. What was unfinished at its end counts
+    /// with the time it took until then: a system that cannot carry its load is not left out.
     #[must_use]
     pub fn is_comparable(&self) -> bool {
-        let whole = !self.interrupted && self.failed.is_none();
+        let whole = !self.interrupted && self.failed.is_none() && !self.was_held_up();
         whole && self.stats.errors() == 0 && self.bad_data().is_none()
+    }
+
+    /// Operations that ended well.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        let without = self.stats.errors() + self.generator.unfinished;
+        self.stats.ops().saturating_sub(without)
     }
 
     /// The value of `metric` for this trial.
@@ -396,10 +490,7 @@ impl TrialResult {
         match metric {
             Metric::MeanResponse => self.stats.response().mean_ns(),
             // A failed operation is no work done.
-            Metric::OpsPerSecond => {
-                let done = self.stats.ops() - self.stats.errors();
-                ratio(done as f64, self.length.as_secs_f64())
-            }
+            Metric::OpsPerSecond => ratio(self.done() as f64, self.length.as_secs_f64()),
             Metric::BytesPerSecond => ratio(self.stats.bytes() as f64, self.length.as_secs_f64()),
             Metric::WallTime => self.length.0 as f64,
         }
@@ -567,8 +658,8 @@ pub struct Results {
     /// Trials that ended, in the order they ran.
     pub trials: Vec<TrialResult>,
     /// The seconds of every trial that began, by place in the order; a trial that was cut off has
-    /// seconds but no result.
-    pub intervals: BTreeMap<u32, Vec<Interval>>,
+    /// seconds but no result. Those of long trials and of long runs are joined to fewer steps.
+    pub intervals: BTreeMap<u32, Vec<TrialStep>>,
     /// What a reader should know.
     pub warnings: Vec<Warning>,
     /// What can be said.

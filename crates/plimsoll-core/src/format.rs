@@ -18,13 +18,15 @@ pub struct FormatVersion {
 
 impl FormatVersion {
     /// Run folders.
-    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 1 };
+    pub const RUN: FormatVersion = FormatVersion { major: 2, minor: 2 };
+    /// Run folders in which the manifest and each line of the events carry a checksum.
+    pub const RUN_WITH_CHECKSUMS: FormatVersion = FormatVersion { major: 2, minor: 2 };
     /// Workload files.
-    pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 0 };
+    pub const WORKLOAD: FormatVersion = FormatVersion { major: 2, minor: 1 };
     /// Ledgers of acknowledged writes.
     pub const LEDGER: FormatVersion = FormatVersion { major: 1, minor: 0 };
     /// Journals of changes made to a machine.
-    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 6 };
+    pub const JOURNAL: FormatVersion = FormatVersion { major: 1, minor: 7 };
 
     /// Whether a program that writes `self` may read `found`.
     #[must_use]

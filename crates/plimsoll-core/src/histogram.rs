@@ -4,6 +4,10 @@
 //! Every power of two is cut into 64 buckets, so a bucket is at most 1/64 (1.6 %) of its value
 //! wide; values below 128 ns are exact. Values above 2^37 - 1 ns (137 s) land in the last bucket;
 //! `max` and `sum` stay exact. Recording is one index, three additions and no branch on the value.
+//!
+//! One that was read or merged holds only the buckets in use, eight bytes each; all of them are there
+//! from the first value that is recorded on. What somebody else wrote therefore takes about as much
+//! memory as it has bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +17,27 @@ use crate::units::Nanos;
 const LARGEST: u64 = (1 << 37) - 1;
 const LEN: usize = (30 << 6) + 128;
 
+/// Bits of a bucket in use that hold its count; those above hold its number.
+const COUNT_BITS: u32 = 53;
+/// The largest count of a bucket that is held with its number.
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// With more buckets in use than this, all are held.
+const FEW_MAX: usize = LEN / 2;
+
+/// The counts of the buckets.
+#[derive(Clone)]
+enum Buckets {
+    /// Those in use, ascending: number and count in one word.
+    Few(Vec<u64>),
+    /// All of them.
+    All(Box<[u64; LEN]>),
+}
+
 /// Counts per bucket, with the exact sum, minimum and maximum.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "Sparse", into = "Sparse")]
 pub struct Histogram {
-    counts: Box<[u64; LEN]>,
+    counts: Buckets,
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
@@ -26,10 +46,111 @@ pub struct Histogram {
 impl Default for Histogram {
     fn default() -> Self {
         Histogram {
-            counts: Box::new([0; LEN]),
+            counts: Buckets::Few(Vec::new()),
             sum_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
+        }
+    }
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        let exact = |one: &Self| (one.sum_ns, one.min_ns, one.max_ns);
+        exact(self) == exact(other) && self.counts.used().eq(other.counts.used())
+    }
+}
+
+impl Eq for Histogram {}
+
+impl Buckets {
+    /// Number and count of every bucket in use, ascending.
+    fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let (few, all) = match self {
+            Buckets::Few(few) => (&few[..], &[][..]),
+            Buckets::All(all) => (&[][..], &all[..]),
+        };
+        let all = all.iter().copied().enumerate();
+        let all = all.filter(|(_, count)| *count > 0);
+        few.iter().map(|word| apart(*word)).chain(all)
+    }
+
+    /// All buckets, to be written to.
+    #[inline]
+    fn all(&mut self) -> &mut [u64; LEN] {
+        if let Buckets::Few(few) = self {
+            *self = Buckets::All(spread(few));
+        }
+        match self {
+            Buckets::All(all) => all,
+            Buckets::Few(_) => unreachable!("they were spread"),
+        }
+    }
+
+    /// From buckets in use, ascending by number, each of them once.
+    fn from_used(used: Vec<(usize, u64)>) -> Buckets {
+        let fits = used.len() <= FEW_MAX && used.iter().all(|(_, count)| *count <= COUNT_MAX);
+        if fits {
+            return Buckets::Few(used.into_iter().map(together).collect());
+        }
+        let mut all = Box::new([0; LEN]);
+        used.into_iter()
+            .for_each(|(place, count)| all[place] = count);
+        Buckets::All(all)
+    }
+
+    /// Adds the counts of `other`.
+    fn add(&mut self, other: &Buckets) {
+        if let Buckets::Few(few) = self {
+            let mine = few.iter().map(|word| apart(*word));
+            *self = Buckets::from_used(merged(mine, other.used()));
+            return;
+        }
+        let all = self.all();
+        other.used().for_each(|(place, count)| {
+            all[place] = all[place].saturating_add(count);
+        });
+    }
+}
+
+#[cold]
+fn spread(few: &[u64]) -> Box<[u64; LEN]> {
+    let mut all = Box::new([0; LEN]);
+    few.iter()
+        .map(|word| apart(*word))
+        .for_each(|(place, count)| all[place] = count);
+    all
+}
+
+fn together((place, count): (usize, u64)) -> u64 {
+    (place as u64) << COUNT_BITS | count
+}
+
+fn apart(word: u64) -> (usize, u64) {
+    (to_usize(word >> COUNT_BITS), word & COUNT_MAX)
+}
+
+/// Two ascending rows of buckets as one.
+fn merged(
+    mine: impl Iterator<Item = (usize, u64)>,
+    theirs: impl Iterator<Item = (usize, u64)>,
+) -> Vec<(usize, u64)> {
+    let (mut mine, mut theirs) = (mine.peekable(), theirs.peekable());
+    let mut both = Vec::new();
+    loop {
+        let next = match (mine.peek(), theirs.peek()) {
+            (Some((a, _)), Some((b, _))) if a == b => {
+                let other = theirs.next().map_or(0, |(_, count)| count);
+                mine.next()
+                    .map(|(place, count)| (place, count.saturating_add(other)))
+            }
+            (Some((a, _)), Some((b, _))) if a > b => theirs.next(),
+            (Some(_), _) => mine.next(),
+            (None, _) => theirs.next(),
+        };
+        match next {
+            Some(next) => both.push(next),
+            None => return both,
         }
     }
 }
@@ -81,7 +202,7 @@ impl Histogram {
         if count == 0 {
             return;
         }
-        self.counts[index(value.0)] += count;
+        self.counts.all()[index(value.0)] += count;
         self.sum_ns = self.sum_ns.saturating_add(value.0.saturating_mul(count));
         self.min_ns = self.min_ns.min(value.0);
         self.max_ns = self.max_ns.max(value.0);
@@ -102,7 +223,7 @@ impl Histogram {
             // Counts come from files: together they must not pass what can be counted.
             let count = count.min(room);
             room -= count;
-            histogram.counts[index(value_ns)] += count;
+            histogram.counts.all()[index(value_ns)] += count;
         }
         if room < u64::MAX {
             histogram.sum_ns = sum_ns;
@@ -114,9 +235,7 @@ impl Histogram {
 
     /// Adds all values of `other`: the histogram of both together.
     pub fn merge(&mut self, other: &Histogram) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *mine += theirs;
-        }
+        self.counts.add(&other.counts);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -124,14 +243,18 @@ impl Histogram {
 
     /// Forgets everything, keeping the memory.
     pub fn clear(&mut self) {
-        self.counts.fill(0);
+        match &mut self.counts {
+            Buckets::Few(few) => few.clear(),
+            Buckets::All(all) => all.fill(0),
+        }
         (self.sum_ns, self.min_ns, self.max_ns) = (0, u64::MAX, 0);
     }
 
     /// Values recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        let counts = self.counts.used().map(|(_, count)| count);
+        counts.fold(0, u64::saturating_add)
     }
 
     /// Whether nothing was recorded.
@@ -170,11 +293,11 @@ impl Histogram {
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let want = floor_u64((self.count() as f64 * q).ceil()).max(1);
         let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
-            seen += count;
+        for (index, count) in self.counts.used() {
+            seen = u64::saturating_add(seen, count);
             if seen >= want {
                 // The last bucket has no upper edge.
-                let last = index + 1 == self.counts.len();
+                let last = index + 1 == LEN;
                 return if last {
                     self.max_ns
                 } else {
@@ -194,11 +317,8 @@ impl Histogram {
 
     /// The non-empty buckets as (upper edge in ns, count), smallest first.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.counts
-            .iter()
-            .enumerate()
-            .filter(|(_, c)| **c > 0)
-            .map(|(i, c)| (upper_ns(i), *c))
+        let used = self.counts.used();
+        used.map(|(place, count)| (upper_ns(place), count))
     }
 }
 
@@ -214,12 +334,10 @@ struct Sparse {
 
 impl From<Histogram> for Sparse {
     fn from(histogram: Histogram) -> Sparse {
-        let numbered = (0u16..).zip(histogram.counts.iter());
+        let used = histogram.counts.used();
+        let numbered = |(place, count)| Some((u16::try_from(place).ok()?, count));
         Sparse {
-            buckets: numbered
-                .filter(|(_, c)| **c > 0)
-                .map(|(i, c)| (i, *c))
-                .collect(),
+            buckets: used.filter_map(numbered).collect(),
             sum_ns: histogram.sum_ns,
             min_ns: histogram.min_ns(),
             max_ns: histogram.max_ns,
@@ -230,14 +348,29 @@ impl From<Histogram> for Sparse {
 impl TryFrom<Sparse> for Histogram {
     type Error = String;
     fn try_from(sparse: Sparse) -> Result<Histogram, String> {
-        let mut histogram = Histogram::new();
+        let mut used: Vec<(usize, u64)> = Vec::with_capacity(sparse.buckets.len());
+        let mut room = u64::MAX;
         for (bucket, count) in &sparse.buckets {
-            let slot = histogram.counts.get_mut(usize::from(*bucket));
-            *slot.ok_or_else(|| format!("histogram bucket {bucket} does not exist"))? += count;
+            if usize::from(*bucket) >= LEN {
+                return Err(format!("histogram bucket {bucket} does not exist"));
+            }
+            room = room
+                .checked_sub(*count)
+                .ok_or("a histogram counts more than can be counted")?;
+            used.push((usize::from(*bucket), *count));
         }
-        if !sparse.buckets.is_empty() {
+        used.retain(|(_, count)| *count > 0);
+        used.sort_by_key(|(place, _)| *place);
+        used.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0 };
+            same
+        });
+        let mut histogram = Histogram::new();
+        if !used.is_empty() {
             histogram.min_ns = sparse.min_ns;
         }
+        histogram.counts = Buckets::from_used(used);
         histogram.sum_ns = sparse.sum_ns;
         histogram.max_ns = sparse.max_ns;
         Ok(histogram)
@@ -343,6 +476,49 @@ mod tests {
         assert_eq!((histogram.min_ns(), histogram.max_ns()), (90, 5_050));
         assert_eq!(histogram.quantile_ns(0.5), 100);
         assert_eq!(Histogram::from_counts([], 1, 2, 3), Histogram::new());
+    }
+
+    #[test]
+    fn what_is_read_or_merged_holds_only_the_buckets_in_use() {
+        let held = |histogram: &Histogram| match &histogram.counts {
+            Buckets::Few(few) => few.len(),
+            Buckets::All(_) => LEN,
+        };
+        assert_eq!(held(&Histogram::new()), 0);
+        let (recorded, _) = filled(4, 300);
+        assert_eq!(held(&recorded), LEN);
+        let text = serde_json::to_string(&recorded).unwrap();
+        let read: Histogram = serde_json::from_str(&text).unwrap();
+        assert!(held(&read) <= 300);
+        let mut merged = Histogram::new();
+        merged.merge(&recorded);
+        merged.merge(&read);
+        assert!(held(&merged) <= 300);
+        let mut twice = recorded.clone();
+        twice.merge(&recorded);
+        assert_eq!(merged, twice);
+        assert_eq!(merged.quantile_ns(0.9), twice.quantile_ns(0.9));
+        merged.record(Nanos(77));
+        twice.record(Nanos(77));
+        assert_eq!(merged, twice);
+        let (wide, _) = filled(5, 100_000);
+        merged.merge(&wide);
+        twice.merge(&wide);
+        assert_eq!((held(&merged), &merged), (LEN, &twice));
+    }
+
+    #[test]
+    fn rows_of_buckets_that_somebody_else_wrote_are_put_in_order() {
+        let text = r#"{"buckets":[[9,1],[3,2],[9,4],[5,0]],"sum_ns":1,"min_ns":1,"max_ns":9}"#;
+        let read: Histogram = serde_json::from_str(text).unwrap();
+        assert_eq!(read.buckets().collect::<Vec<_>>(), [(3, 2), (9, 5)]);
+        let most = u64::MAX;
+        let text = format!(r#"{{"buckets":[[9,{most}]],"sum_ns":1,"min_ns":1,"max_ns":9}}"#);
+        let mut read: Histogram = serde_json::from_str(&text).unwrap();
+        read.merge(&read.clone());
+        assert_eq!(read.count(), most, "a count does not wrap");
+        let text = format!(r#"{{"buckets":[[9,{most}],[8,1]],"sum_ns":1,"min_ns":1,"max_ns":9}}"#);
+        assert!(serde_json::from_str::<Histogram>(&text).is_err());
     }
 
     #[test]

@@ -235,6 +235,9 @@ pub struct LedgerAccount {
     /// Longest time that it took to make entries of the ledger durable: outages cannot be told more
     /// exactly.
     pub ledger_sync_max: Nanos,
+    /// Time for which this program was not let run: outages in it are its own.
+    #[serde(default)]
+    pub held_up: Nanos,
     /// Whether the user stopped it before its time.
     pub interrupted: bool,
 }
@@ -252,6 +255,13 @@ impl fmt::Display for LedgerAccount {
         }
         if self.reopened > 0 {
             write!(f, "; opened again {} times", self.reopened)?;
+        }
+        if self.held_up > Nanos(0) {
+            write!(
+                f,
+                "; plimsoll itself was not let run for {}, which is no outage of the storage",
+                self.held_up
+            )?;
         }
         Ok(())
     }
@@ -272,6 +282,10 @@ pub struct LedgerCheck {
     /// Unacknowledged writes that are there in part, in pieces no smaller than what is promised to
     /// be written at once: allowed.
     pub legally_torn: u64,
+    /// Blocks that hold writes which the ledger does not list: it has lost entries, and does not say
+    /// what belongs there.
+    #[serde(default)]
+    pub unlisted: u64,
     /// Bytes at the end of the ledger that are no whole entry: what was being appended when the
     /// writer was ended.
     pub unread_bytes: u64,
@@ -281,7 +295,7 @@ impl LedgerCheck {
     /// Whether nothing was wrong, and everything was read.
     #[must_use]
     pub fn passed(&self) -> bool {
-        self.data.bad.total() == 0 && !self.data.interrupted
+        self.data.bad.total() == 0 && !self.data.interrupted && self.unlisted == 0
     }
 }
 

@@ -267,6 +267,7 @@ pub fn pool(trial: &TrialId, parts: Vec<(NodeResult, Option<TrialResult>)>) -> T
         data_check: None,
         servers: Vec::new(),
         device: None,
+        others: None,
         nodes: Vec::new(),
     };
     for (node, own) in parts {
@@ -292,6 +293,10 @@ pub fn pool(trial: &TrialId, parts: Vec<(NodeResult, Option<TrialResult>)>) -> T
                     line
                 }));
             pooled.interrupted |= own.interrupted;
+            pooled.others = match (pooled.others.take(), own.others) {
+                (Some(all), Some(of_this)) => Some(all.and(&of_this)),
+                (all, of_this) => all.or(of_this),
+            };
             failed = failed.or_else(|| own.failed.map(|why| format!("node {name}: {why}")));
             if let Some(check) = own.data_check {
                 pooled.data_check.get_or_insert_default().merge(check);

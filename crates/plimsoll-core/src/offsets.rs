@@ -2,10 +2,12 @@
 //! How the offsets of block operations are chosen: the kinds, and [`Draw`], which chooses.
 
 mod draw;
+mod map;
 mod permutation;
 mod zipf;
 
 pub use draw::{Draw, Region};
+pub use map::MAP_BLOCKS_MAX;
 pub use permutation::Permutation;
 
 use serde::{Deserialize, Serialize};

@@ -48,19 +48,31 @@ pub struct IntervalRates {
 pub struct DirectionProfile {
     /// Which.
     pub direction: Direction,
-    /// Operations per second.
-    pub ops_per_s: Average,
-    /// Bytes per second.
-    pub bytes_per_s: Average,
-    /// Bytes per operation, from the averages above; 0 without operations.
-    pub mean_size_bytes: Average,
+    /// Operations per second; `None` where only bytes were recorded.
+    pub ops_per_s: Option<Average>,
+    /// Bytes per second; `None` where only operations were recorded.
+    pub bytes_per_s: Option<Average>,
+    /// Bytes per operation, from the averages above; `None` without operations.
+    pub mean_size_bytes: Option<Average>,
     /// Share of all operations, 0..=1, from the stochastic averages.
-    pub share: f64,
+    pub share: Option<f64>,
     /// Spread of the intervals' rates.
-    pub rates: IntervalRates,
+    pub rates: Option<IntervalRates>,
     /// Index of dispersion of the operations per interval: 0 for a constant rate, 1 for a Poisson
     /// process, thousands for bursts. `None` with fewer than two intervals or no operations.
     pub idc: Option<f64>,
+}
+
+/// Something that is counted beside reads and writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherProfile {
+    /// What: `flushes`, `discards`, `discarded bytes`, `merged reads`, `merged writes`.
+    pub what: String,
+    /// How many per second.
+    pub per_s: Average,
+    /// Whether these are bytes.
+    pub is_bytes: bool,
 }
 
 /// What the queue figure was made of.
@@ -102,12 +114,15 @@ pub struct Profile {
     pub intervals_dropped: u64,
     /// Median length of the intervals in seconds.
     pub interval_s: f64,
-    /// Operations of all kinds per second, as far as they were recorded.
-    pub ops_per_s: Average,
-    /// Bytes per second, read and written.
-    pub bytes_per_s: Average,
-    /// Reads, then writes; those whose operations were recorded.
+    /// Operations per second, read and written; `None` where they were not recorded.
+    pub ops_per_s: Option<Average>,
+    /// Bytes per second, read and written; `None` where they were not recorded.
+    pub bytes_per_s: Option<Average>,
+    /// Reads, then writes; those of which operations or bytes were recorded.
     pub directions: Vec<DirectionProfile>,
+    /// What else was counted and is part of no load that is played: flushes, discards, merges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherProfile>,
     /// Share of the time with something in flight, 0..=1.
     pub utilisation: Option<Average>,
     /// Mean queue.
@@ -118,7 +133,8 @@ pub struct Profile {
     pub bursts: Vec<Bursts>,
     /// Phases found, the base first; none where the load was alike throughout.
     pub phases: Vec<Phase>,
-    /// The figures over time, at most [`Profile::POINTS_MAX`] points; from the first of `from`.
+    /// The figures over time in at most [`Profile::POINTS_MAX`] steps, those with a gap as two points or
+    /// more; from the first of `from`.
     pub points: Vec<Point>,
     /// What only recorded requests tell.
     pub requests: Option<RequestsProfile>,
@@ -170,19 +186,24 @@ mod tests {
             intervals: 240,
             intervals_dropped: 1,
             interval_s: 15.0,
-            ops_per_s: average,
-            bytes_per_s: average,
+            ops_per_s: Some(average),
+            bytes_per_s: None,
+            others: vec![OtherProfile {
+                what: "flushes".into(),
+                per_s: average,
+                is_bytes: false,
+            }],
             directions: vec![DirectionProfile {
                 direction: Direction::Read,
-                ops_per_s: average,
-                bytes_per_s: average,
-                mean_size_bytes: average,
-                share: 1.0,
-                rates: IntervalRates {
+                ops_per_s: Some(average),
+                bytes_per_s: Some(average),
+                mean_size_bytes: None,
+                share: Some(1.0),
+                rates: Some(IntervalRates {
                     median_per_s: 1.0,
                     p95_per_s: 2.0,
                     peak_per_s: 3.0,
-                },
+                }),
                 idc: Some(4.0),
             }],
             utilisation: None,

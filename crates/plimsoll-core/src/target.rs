@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What is known of a target before anything is measured on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetFacts {
     /// The directory (or the directory of the file).
@@ -31,6 +31,49 @@ pub struct TargetFacts {
     /// How files that are made there are spread over them, in words, or why that is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub striping: String,
+    /// How the disk below is attached, or what it is made of: `virtio`, `loop device over /x`; empty
+    /// where that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub medium: String,
+    /// Why it is memory, where it is: `tmpfs`, `loop0 over /dev/shm/x on tmpfs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_memory: Option<String>,
+    /// The kernel's names of the whole disks below, where they are this machine's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<String>,
+}
+
+impl TargetFacts {
+    /// Why what is measured here is memory and no storage, if it is.
+    #[must_use]
+    pub fn memory(&self) -> Option<&str> {
+        let file_system = self.file_system.as_str();
+        let by_name = matches!(file_system, "tmpfs" | "ramfs").then_some(file_system);
+        self.in_memory.as_deref().or(by_name)
+    }
+
+    /// What it is, in one line: `ext4 on /dev/vda (virtio, 252 GiB, 70 GiB free)`.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let size = |bytes: u64| crate::units::size(bytes as f64);
+        let is_device = self.file_system == "none";
+        let mut details: Vec<String> = Vec::new();
+        details.extend(Some(self.medium.clone()).filter(|medium| !medium.is_empty()));
+        if self.size_bytes > 0 {
+            details.push(size(self.size_bytes));
+        }
+        if !is_device {
+            details.push(format!("{} free", size(self.free_bytes)));
+        }
+        let what = match is_device {
+            true => format!("block device {}", self.mount_source),
+            false => format!("{} on {}", self.file_system, self.mount_source),
+        };
+        match details.is_empty() {
+            true => what,
+            false => format!("{what} ({})", details.join(", ")),
+        }
+    }
 }
 
 /// One of several places that a file system keeps its data in.
@@ -63,4 +106,41 @@ pub struct MachineFacts {
     pub ram_bytes: u64,
     /// Frequency governor of the first processor, where there is one.
     pub cpu_governor: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_says_what_it_is() {
+        let facts = |file_system: &str, source: &str, medium: &str| TargetFacts {
+            file_system: file_system.into(),
+            mount_source: source.into(),
+            medium: medium.into(),
+            size_bytes: 252 << 30,
+            free_bytes: 70 << 30,
+            ..TargetFacts::default()
+        };
+        for (facts, line, memory) in [
+            (
+                facts("ext4", "/dev/vda", "virtio"),
+                "ext4 on /dev/vda (virtio, 252 GiB, 70.0 GiB free)",
+                None,
+            ),
+            (
+                facts("none", "/dev/vdb", ""),
+                "block device /dev/vdb (252 GiB)",
+                None,
+            ),
+            (
+                facts("tmpfs", "tmpfs", ""),
+                "tmpfs on tmpfs (252 GiB, 70.0 GiB free)",
+                Some("tmpfs"),
+            ),
+        ] {
+            assert_eq!(facts.line(), line);
+            assert_eq!(facts.memory(), memory);
+        }
+    }
 }

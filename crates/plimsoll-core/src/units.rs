@@ -86,7 +86,8 @@ pub fn clock_duration(time: Nanos) -> String {
 #[must_use]
 pub fn size(bytes: f64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes;
+    // A sum of nothing is a negative zero.
+    let mut value = bytes + 0.0;
     let mut unit = 0;
     while value >= 1024.0 && unit < UNITS.len() - 1 {
         value /= 1024.0;
@@ -126,6 +127,8 @@ pub fn signed_percent(fraction: f64) -> String {
 /// Three significant digits, never exponent notation.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
+    // A sum of nothing is a negative zero.
+    let value = value + 0.0;
     let magnitude = value.abs();
     let decimals = if magnitude >= 99.95 {
         0

@@ -15,18 +15,18 @@ use plimsoll_core::model::{Excerpt, Model, Played, Space};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::files::Over;
 use plimsoll_core::workload::{Blocks, FileLoop};
 
-use crate::blocks::{self, BlockSource, Common, Merged, Post};
+use crate::blocks::{self, BlockSource, CachedPart, Common, Merged, Passes, Post};
 use crate::choice::EngineChoice;
 use crate::clock::{Clock, SimClock};
 use crate::controller::{Controller, Count, Plan};
-use crate::drive::{Limits, drive};
+use crate::drive::{GaveUpCause, Limits, drive};
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, Shortage};
 use crate::file_loop::Play;
 use crate::gate::Gate;
+use crate::layout::{self, Opening};
 use crate::linked::Linked;
 use crate::null::Null;
 use crate::prepare::Ground;
@@ -119,6 +119,9 @@ impl Act<'_> {
             joined.collect()
         });
         let ended = first_error(results)?;
+        if let Some(shortage) = nothing_done(&ended) {
+            return Err(Error::NoFile(shortage));
+        }
         let outcome = controller.outcome(ended, stop.load(Ordering::Relaxed));
         Ok(Outcome {
             began_at: shared.gate.started_at(),
@@ -132,12 +135,23 @@ impl Act<'_> {
         reports: SyncSender<Report>,
         spares: std::sync::mpsc::Receiver<crate::recorder::Tally>,
     ) -> Desk {
+        let length = Some(self.options.length).filter(|length| *length < Nanos::MAX);
         Desk {
             number,
             reports,
             spares,
             virtual_time: matches!(self.ground, Ground::Sim(_)),
             warmup: self.options.warmup,
+            open: self.is_open_loop().then_some(length),
+        }
+    }
+
+    /// Whether instants, not ends, say when the next request is due.
+    fn is_open_loop(&self) -> bool {
+        match self.body {
+            Body::Model(model, ..) => !model.requests.as_ref().is_some_and(|r| r.is_closed()),
+            Body::Blocks(blocks) => blocks.is_open_loop(),
+            Body::Files(..) => false,
         }
     }
 
@@ -158,7 +172,7 @@ impl Act<'_> {
         let may_end_early = match self.body {
             Body::Model(..) => false,
             Body::Blocks(blocks) => blocks.groups.iter().all(blocks::ends_by_itself),
-            Body::Files(files, _) => files.over != Over::Rotor,
+            Body::Files(files, _) => files.ends_by_itself(),
         };
         Plan {
             warmup: self.options.warmup,
@@ -199,6 +213,9 @@ impl Act<'_> {
             Ok(ended) if ended.end.gave_up.is_some() => shared.halt.store(true, Ordering::Relaxed),
             Ok(_) => {}
         }
+        if let Body::Files(_, play) = self.body {
+            play.wake_all();
+        }
         outcome
     }
 
@@ -238,10 +255,17 @@ impl Act<'_> {
             }
             Ground::Storage { .. } | Ground::Nfs(_) => {
                 let (mut engine, name) = self.open(role)?;
+                let batch = match role {
+                    Role::Blocks(post) if post.group.batch > 0 => Some(post.group.batch as usize),
+                    _ => None,
+                };
                 let stage = Stage {
                     engine: engine.as_mut(),
                     name,
-                    limits: Limits::real(end),
+                    limits: Limits {
+                        batch,
+                        ..Limits::real(end)
+                    },
                 };
                 self.play(role, stage, desk, shared, || shared.gate.wait())
             }
@@ -269,7 +293,8 @@ impl Act<'_> {
         let seed = self.options.seed;
         match (role, self.body) {
             (Role::Threads(thread, _), Body::Files(_, play)) => {
-                let place = self.ground.sets().unwrap_or(Where::Directory(&data));
+                let nowhere = || Error::Workload("there is no directory for files".into());
+                let place = self.ground.sets().ok_or_else(nowhere)?;
                 let align = self.ground.align();
                 let align = self.ground.can_bypass_cache().then_some(align);
                 let target = play.target(*thread, place, align)?;
@@ -352,7 +377,8 @@ impl Act<'_> {
                 stage.act(&mut source, desk, shared, start)
             }
             (Role::Blocks(post), _) => {
-                let mut source = BlockSource::new(post, slots);
+                let source = BlockSource::new(post, slots);
+                let mut source = source.with_passes(self.passes(post)?);
                 let path = self.ground.file_of(post.group, post.worker);
                 let watch = self.registers.zip(path);
                 let Some((register, check_reads)) = watch.and_then(|(all, path)| all.of(&path))
@@ -372,6 +398,28 @@ impl Act<'_> {
             }
             _ => Err(Error::Workload("the role is none of this workload".into())),
         }
+    }
+}
+
+impl Act<'_> {
+    /// The passes of a worker through its file, where each is to find the page cache empty.
+    fn passes(&self, post: &Post<'_>) -> Result<Passes, Error> {
+        let group = post.group;
+        let path = match self.ground {
+            Ground::Storage { .. } => self.ground.file_of(group, post.worker),
+            _ => None,
+        };
+        let Some(path) = path.filter(|_| group.cold_every_bytes > 0) else {
+            return Ok(Passes::new(u64::MAX, None));
+        };
+        let bounds = blocks::bounds(group, post.worker);
+        let part = CachedPart {
+            file: layout::open_data(self.ground.held()?, &path, Opening::default())?,
+            start: bounds.start,
+            bytes: bounds.bytes,
+            is_device: self.ground.device().is_some(),
+        };
+        Ok(Passes::new(group.cold_every_bytes, Some(part)))
     }
 }
 
@@ -402,10 +450,13 @@ impl Stage<'_> {
         start: impl FnOnce() -> Option<C>,
     ) -> Result<Ended, Error> {
         let warmup = desk.warmup;
-        let virtual_time = desk.virtual_time;
+        let (virtual_time, open) = (desk.virtual_time, desk.open);
         let helpers = self.engine.helper_threads();
         let in_kernel = self.engine.has_kernel_threads();
         let mut recorder = Recorder::new(warmup, desk.messenger(helpers, in_kernel));
+        if let Some(length) = open {
+            recorder = recorder.of_open_loop(length);
+        }
         if !virtual_time {
             wake_in_time();
         }
@@ -427,6 +478,18 @@ impl Stage<'_> {
 /// covers. A worker asks for the smallest slack; where it is refused, the lag shows it.
 pub(crate) fn wake_in_time() {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}
+
+/// What was missing from the start, where it kept all workers from doing anything.
+fn nothing_done(ended: &[Ended]) -> Option<Shortage> {
+    if ended.iter().any(|worker| worker.end.done > 0) {
+        return None;
+    }
+    let mut gave_up = ended.iter().filter_map(|worker| worker.end.gave_up);
+    gave_up.find_map(|gave_up| match gave_up.cause {
+        GaveUpCause::File(shortage) => Some(shortage),
+        GaveUpCause::Operation { .. } => None,
+    })
 }
 
 /// What workers share: how they start together and stop together.

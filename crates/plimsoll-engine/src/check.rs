@@ -2,7 +2,7 @@
 //! Whether a workload can be carried out in a place, before anything is done.
 
 use plimsoll_core::model::{Direction, Model};
-use plimsoll_core::offsets::Offsets;
+use plimsoll_core::offsets::{MAP_BLOCKS_MAX, Offsets};
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::{Nanos, size};
 use plimsoll_core::workload::blocks::{
@@ -80,7 +80,10 @@ impl Checks<'_> {
             let text = format!("'{}' needs a directory, not {}", files.name, data.display());
             return Err(Error::Workload(text));
         }
-        file_loop::check(files, self.align)
+        file_loop::check(files, self.align)?;
+        let threads = u64::from(files.threads());
+        // A thread's buffer holds a piece of the largest operation.
+        memory::check_space(&files.name, threads, threads << 20)
     }
 
     fn model(&self, model: &Model) -> Result<(), Error> {
@@ -140,7 +143,10 @@ impl Checks<'_> {
         }
         self.fits(&blocks.name, blocks.data_set_bytes())?;
         match self.ground {
-            Ground::Storage { .. } => memory::check(&blocks.name, threads, buffer_bytes),
+            Ground::Storage { .. } => {
+                memory::check_space(&blocks.name, threads, buffer_bytes)?;
+                memory::check(&blocks.name, threads, buffer_bytes)
+            }
             Ground::Nfs(_) => {
                 let bytes = buffer_bytes.saturating_mul(nfs::COPIES);
                 let kept = threads.saturating_mul(nfs::KEPT_BYTES_ALL);
@@ -235,6 +241,13 @@ impl Checks<'_> {
         }
         if let Some(op) = traced.iter().find(|op| !is_of_blocks(op.kind)) {
             return Some(format!("a trace of blocks has no operation '{}'", op.kind));
+        }
+        if blocks::map_blocks(group) > MAP_BLOCKS_MAX {
+            return Some(
+                "an order without replacement of several sizes needs too much memory for so many \
+                 blocks: draw them with replacement"
+                    .into(),
+            );
         }
         self.fault_of_alignment(group)
             .or_else(|| fault_of_shares(group))
@@ -336,8 +349,8 @@ fn fault_of_offsets(offsets: &Offsets) -> Option<String> {
 }
 
 fn fault_of_work(work: Work) -> Option<String> {
-    matches!(work, Work::Each(0) | Work::Together(0))
-        .then(|| "its work is 0 turns: give at least 1, or a time".into())
+    matches!(work, Work::Each(0) | Work::Together(0) | Work::Bytes(0))
+        .then(|| "its work is 0 turns or bytes: give at least 1, or a time".into())
 }
 
 /// What has begun only when everything is over would be missing without a word.

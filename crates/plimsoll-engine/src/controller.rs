@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use plimsoll_core::event::{Interval, OpStats};
+use plimsoll_core::event::{Generator, Interval, OpStats};
 use plimsoll_core::units::Nanos;
 
-use crate::recorder::Tally;
+use crate::heartbeat::Heartbeat;
+use crate::recorder::{RequestMarks, Tally};
 use crate::run::Outcome;
 use crate::worker::{Ended, Report};
 
@@ -61,6 +62,8 @@ pub(crate) struct Controller<'a> {
     progress: Vec<u64>,
     /// The second to be passed on next.
     next: u64,
+    /// For how long this program was not let run.
+    held_up: Nanos,
 }
 
 impl<'a> Controller<'a> {
@@ -73,6 +76,7 @@ impl<'a> Controller<'a> {
             seconds: BTreeMap::new(),
             progress: vec![0; workers as usize],
             next: 0,
+            held_up: Nanos(0),
         }
     }
 
@@ -85,17 +89,28 @@ impl<'a> Controller<'a> {
         stop: &AtomicBool,
         halt: &AtomicBool,
     ) {
+        let mut heart: Option<Heartbeat> = None;
         loop {
-            match reports.recv_timeout(POLL) {
+            let wait = || reports.recv_timeout(POLL);
+            let poll = Nanos::from_secs_f64(POLL.as_secs_f64());
+            let report = match &mut heart {
+                Some(heart) => heart.wait(poll, wait),
+                None => wait(),
+            };
+            match report {
                 Ok(report) => self.take(report),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if heart.is_none() && now().is_some() {
+                heart = Some(Heartbeat::begin());
             }
             if stop.load(Ordering::Relaxed) {
                 halt.store(true, Ordering::Relaxed);
             }
             self.emit_seconds(now());
         }
+        self.held_up = heart.map_or(Nanos(0), |heart| heart.held_up());
     }
 
     fn take(&mut self, mut report: Report) {
@@ -197,6 +212,7 @@ impl<'a> Controller<'a> {
             failed: failed.map(|gave_up| gave_up.to_string()),
             ..Outcome::default()
         };
+        outcome.generator.held_up = self.held_up;
         let mut engines: Vec<String> = Vec::new();
         for worker in ended {
             if !engines.contains(&worker.engine) {
@@ -209,10 +225,22 @@ impl<'a> Controller<'a> {
             generator.outside_ns += worker.own.outside.0;
             generator.pacing_ns += worker.own.pacing.0;
             generator.ops += worker.own.ops;
+            add_marks(generator, worker.marks);
             outcome.submitted.extend(worker.submitted);
             outcome.workers.extend(worker.workers);
         }
         outcome.generator.engine = engines.join(" / ");
         outcome
+    }
+}
+
+/// Adds what one worker knows of its operations beside their times.
+fn add_marks(generator: &mut Generator, marks: RequestMarks) {
+    generator.unfinished += marks.unfinished;
+    for (errno, operations) in marks.errnos {
+        *generator.errnos.entry(errno).or_default() += operations;
+    }
+    if let Some(open) = &marks.open {
+        generator.add_open(open);
     }
 }

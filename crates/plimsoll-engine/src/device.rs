@@ -3,18 +3,19 @@
 //!
 //! Whether a device may be destroyed is not asked here: who names it has answered that.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::rng::{Rng, Seed};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags, major, minor};
 
 use crate::error::Error;
+use crate::held::{Held, open_path};
 use crate::layout::write_random;
 
 /// Places that are looked at for whether a device has been filled. With so many, a part of 1 % that
@@ -22,40 +23,125 @@ use crate::layout::write_random;
 const SAMPLES: u64 = 512;
 const SAMPLE_BYTES: usize = 4096;
 
+/// By what a device is known again, whatever leads to it: a name may lead to another one later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceIdentity {
+    /// `major:minor`.
+    number: String,
+    /// The kernel counts the disks that it has seen, also those that had this number one after the other
+    /// (Linux 5.15 and later).
+    sequence: Option<u64>,
+    bytes: u64,
+}
+
+impl DeviceIdentity {
+    /// What a path leads to now. Nothing of it is read.
+    ///
+    /// # Errors
+    /// When it is no block device, or cannot be opened.
+    pub fn of(path: &Path) -> Result<DeviceIdentity, Error> {
+        let at = |error| Error::at("look at the device", path, error);
+        let open = open_path(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(at)?;
+        Self::of_open(&open).map_err(at)
+    }
+
+    fn of_open(device: &File) -> io::Result<DeviceIdentity> {
+        let found = rustix::fs::fstat(device.as_fd())?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
+            return Err(io::Error::other("it is not a block device"));
+        }
+        let number = format!("{}:{}", major(found.st_rdev), minor(found.st_rdev));
+        let system = format!("/sys/dev/block/{number}");
+        // A partition is of the disk that has it.
+        let sequence = ["diskseq", "../diskseq"].iter().find_map(|name| {
+            let text = std::fs::read_to_string(format!("{system}/{name}")).ok()?;
+            text.trim().parse().ok()
+        });
+        let mut device = device;
+        let bytes = device.seek(SeekFrom::End(0))?;
+        device.seek(SeekFrom::Start(0))?;
+        Ok(DeviceIdentity {
+            number,
+            sequence,
+            bytes,
+        })
+    }
+
+    /// `major:minor`.
+    #[must_use]
+    pub fn number(&self) -> &str {
+        &self.number
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Opens what a path leads to, if it is still this device.
+    pub(crate) fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        let open = open_path(path, flags)?;
+        let found = Self::of_open(&open)?;
+        if found == *self {
+            return Ok(open);
+        }
+        Err(io::Error::other(format!(
+            "it is another device now than the one that was looked at ({found} instead of {self}); nothing \
+             was written to it"
+        )))
+    }
+}
+
+impl std::fmt::Display for DeviceIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, {} bytes", self.number, self.bytes)?;
+        match self.sequence {
+            None => Ok(()),
+            Some(sequence) => write!(f, ", disk {sequence} since the machine started"),
+        }
+    }
+}
+
 /// The claim on a device, held as long as anything works on it: nobody can mount it meanwhile, and
 /// no other program that asks can use it.
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
-    _device: Arc<OwnedFd>,
+    _device: Arc<File>,
 }
 
 /// Opens the device at `path` and holds it, `exclusive` against others (`O_EXCL`), for direct I/O if
 /// it is wanted.
-pub(crate) fn claim(path: &Path, direct: bool, exclusive: bool) -> Result<Claim, Error> {
-    let found = std::fs::metadata(path).map_err(|e| Error::at("find the device", path, e))?;
-    if !found.file_type().is_block_device() {
-        let text = format!("'{}' is not a block device", path.display());
-        return Err(Error::Workload(text));
-    }
-    let mut flags = OFlags::empty();
+pub(crate) fn claim(
+    held: &Held,
+    path: &Path,
+    direct: bool,
+    exclusive: bool,
+) -> Result<Claim, Error> {
+    let mut flags = OFlags::RDWR;
     flags.set(OFlags::EXCL, exclusive);
     flags.set(OFlags::DIRECT, direct);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    options.custom_flags(i32::try_from(flags.bits()).expect("open flags fit"));
     let verb = "claim the device (is it mounted or in use?)";
-    let device = options.open(path).map_err(|e| Error::at(verb, path, e))?;
+    let device = held
+        .open(path, flags)
+        .map_err(|e| Error::at(verb, path, e))?;
     Ok(Claim {
-        _device: Arc::new(device.into()),
+        _device: Arc::new(device),
     })
 }
 
 /// Writes random bytes over the first `bytes` of the device, unless samples of all of it hold data
 /// already: reads of blocks that were never written, or were discarded, do not reach the medium.
-pub(crate) fn fill(path: &Path, bytes: u64, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).open(path);
-    let mut file = file.map_err(|e| Error::at("open", path, e))?;
+pub(crate) fn fill(
+    held: &Held,
+    path: &Path,
+    bytes: u64,
+    seed: Seed,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let mut file = held
+        .open(path, OFlags::RDWR)
+        .map_err(|e| Error::at("open", path, e))?;
     if holds_data(&file, path, bytes, seed)? {
         return Ok(());
     }

@@ -25,7 +25,8 @@ use plimsoll_core::units::Nanos;
 
 use crate::clock::Clock;
 use crate::engine::{Completion, Engine};
-use crate::error::Error;
+use crate::error::{Error, Shortage};
+use crate::occupancy::Occupancy;
 use crate::recorder::{Boundary, Recorder};
 use crate::source::{Next, Source};
 
@@ -35,12 +36,12 @@ pub const BATCH: usize = 16;
 
 /// The same where data moves: the target has the first ones while the others are put together. At
 /// depth 32 a disk did 6 % more a second than with 16, at no higher cost of an operation.
-pub const BATCH_OF_DATA: usize = 8;
+pub const BATCH_OF_DATA: usize = plimsoll_core::workload::blocks::BATCH_DEFAULT as usize;
 
 /// Longest wait: how soon a stop is noticed.
 const WAIT_MAX: Nanos = Nanos(25_000_000);
 
-/// An operation that has not come back for so long when a run is stopped counts as failed.
+/// An operation that has not come back for so long when a run is stopped counts as unfinished.
 const HUNG: Nanos = Nanos(1_000_000_000);
 
 /// How long operations in flight are waited for after a stop.
@@ -60,7 +61,7 @@ const HOPELESS: u64 = 100;
 /// What a checked read is to replace: no stamp, and not the zeros of a hole.
 const UNREAD: u8 = 0xa5;
 
-/// Recorded for operations that were still in flight when waiting was given up.
+/// What a source hears of operations that were still in flight when waiting was given up.
 const ETIMEDOUT: i32 = rustix::io::Errno::TIMEDOUT.raw_os_error();
 /// Recorded for transfers cut short.
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
@@ -76,6 +77,9 @@ pub struct Limits {
     /// Whether the last part of a wait for a due request is spent spinning, because sleeps end
     /// late. Not in virtual time.
     pub spin: bool,
+    /// Most operations per hand-over, where the workload says so. Neighbours of one hand-over may
+    /// be merged by the kernel.
+    pub batch: Option<usize>,
 }
 
 impl Limits {
@@ -88,6 +92,7 @@ impl Limits {
         Limits {
             deadline: end + Self::DRAIN,
             spin: true,
+            batch: None,
         }
     }
 
@@ -97,6 +102,7 @@ impl Limits {
         Limits {
             deadline: end + Self::DRAIN,
             spin: false,
+            batch: None,
         }
     }
 }
@@ -106,28 +112,51 @@ impl Limits {
 pub struct GaveUp {
     /// When it was seen.
     pub at: Nanos,
-    /// What was being done.
-    pub kind: Kind,
-    /// Where.
-    pub offset: u64,
-    /// The system's error number.
-    pub errno: i32,
-    /// Failures in a row, this one included.
-    pub in_a_row: u64,
+    /// What failed.
+    pub cause: GaveUpCause,
+}
+
+/// What a drive was given up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GaveUpCause {
+    /// Operations that failed.
+    Operation {
+        /// What was being done.
+        kind: Kind,
+        /// Where.
+        offset: u64,
+        /// The system's error number.
+        errno: i32,
+        /// Failures in a row, this one included.
+        in_a_row: u64,
+    },
+    /// The source found no file that it could go on with.
+    File(Shortage),
 }
 
 impl std::fmt::Display for GaveUp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let cause = io::Error::from_raw_os_error(self.errno);
-        let (kind, offset, at) = (self.kind, self.offset, self.at);
+        let at = self.at;
+        let (kind, offset, errno, in_a_row) = match self.cause {
+            GaveUpCause::Operation {
+                kind,
+                offset,
+                errno,
+                in_a_row,
+            } => (kind, offset, errno, in_a_row),
+            GaveUpCause::File(shortage) => {
+                return write!(f, "ended after {at}: could not find {shortage}");
+            }
+        };
+        let cause = io::Error::from_raw_os_error(errno);
         write!(f, "ended after {at} by {kind}")?;
         // Other kinds name a file, not a place in one.
         if matches!(kind, Kind::Read | Kind::Write | Kind::Discard) {
             write!(f, " at offset {offset}")?;
         }
         write!(f, ": {cause}")?;
-        if self.in_a_row > 1 {
-            write!(f, " ({} failures in a row)", self.in_a_row)?;
+        if in_a_row > 1 {
+            write!(f, " ({in_a_row} failures in a row)")?;
         }
         Ok(())
     }
@@ -144,6 +173,8 @@ pub struct DriveEnd {
     pub gave_up: Option<GaveUp>,
     /// Requests due before the end that were never handed over.
     pub not_submitted: u64,
+    /// Operations that have ended, those of the warm-up included.
+    pub done: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -153,8 +184,10 @@ struct Flight {
 }
 
 enum Gathered {
-    /// The batch is full, or another worker is in the way; more may be due.
+    /// The batch is full; more may be due.
     More,
+    /// Another worker is in the way.
+    InTheWay,
     /// The next request is due then.
     At(Nanos),
     /// No slot is free, or the source waits for an end.
@@ -173,6 +206,7 @@ struct Driver<'a, C, S, B> {
     batch_max: usize,
     flights: Vec<Option<Flight>>,
     free: VecDeque<u32>,
+    occupancy: Occupancy,
     batch: Vec<u32>,
     done: Vec<Completion>,
     in_flight: usize,
@@ -207,10 +241,10 @@ pub fn drive<C: Clock, S: Source, B: Boundary>(
     let slots = engine.slots();
     let mut driver = Driver {
         moves_data: engine.moves_data(),
-        batch_max: if engine.moves_data() {
-            BATCH_OF_DATA
-        } else {
-            BATCH
+        batch_max: match limits.batch {
+            Some(most) => most.max(1),
+            None if engine.moves_data() => BATCH_OF_DATA,
+            None => BATCH,
         },
         engine,
         clock,
@@ -218,6 +252,7 @@ pub fn drive<C: Clock, S: Source, B: Boundary>(
         recorder,
         flights: vec![None; slots as usize],
         free: (0..slots).collect(),
+        occupancy: Occupancy::default(),
         batch: Vec::with_capacity(BATCH),
         done: Vec::with_capacity(slots as usize),
         in_flight: 0,
@@ -253,7 +288,11 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             self.asked_at = now;
             let handed_over = self.hand_over();
             let wait = match gathered {
-                Gathered::More => None,
+                Gathered::InTheWay if self.in_flight == 0 => {
+                    now = self.let_others_go(returned, now);
+                    continue;
+                }
+                Gathered::More | Gathered::InTheWay => None,
                 Gathered::Ended if self.in_flight == 0 => return Ok(false),
                 Gathered::Blocked | Gathered::Ended => Some(WAIT_MAX),
                 Gathered::At(due) => {
@@ -279,6 +318,14 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 self.recorder.outside(returned, left);
             }
         }
+    }
+
+    /// Waits for other workers, and returns when that was over. Nothing is in flight meanwhile.
+    fn let_others_go(&mut self, returned: Nanos, now: Nanos) -> Nanos {
+        let left = self.clock.now();
+        self.recorder.outside(returned, left);
+        self.source.wait_for_others(now);
+        self.clock.now()
     }
 
     /// When to wake for a request due at `due`: decided once, when it is first waited for, or a
@@ -328,6 +375,12 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                     self.free.push_front(slot);
                     return Ok(self.no_request(answer));
                 }
+                Err(Error::NoFile(shortage)) => {
+                    self.free.push_front(slot);
+                    let (at, cause) = (*now, GaveUpCause::File(shortage));
+                    self.gave_up = self.gave_up.or(Some(GaveUp { at, cause }));
+                    return Ok(Gathered::More);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -371,7 +424,7 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 self.ended = true;
                 Gathered::Ended
             }
-            Next::Again => Gathered::More,
+            Next::Again => Gathered::InTheWay,
             Next::Wait | Next::Until(_) | Next::Request(_) => {
                 assert!(
                     self.in_flight + self.batch.len() > 0,
@@ -423,6 +476,14 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
             let flight = flight.expect("a queued slot has its request");
             flight.submitted_at = at;
             self.source.handed_over(&flight.request, at);
+            if self.recorder.wants_queue_times() {
+                let intended_at = flight.request.intended_at;
+                let full = self.occupancy.full_between(intended_at, at);
+                self.recorder.waited_for_room(intended_at, full);
+            }
+        }
+        if self.free.is_empty() && self.pending.is_none() {
+            self.occupancy.fills(at);
         }
         Some(at)
     }
@@ -436,6 +497,9 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         self.recorder.tick(now);
         self.recorder.ended(now, self.done.len());
         self.in_flight -= self.done.len();
+        if !self.done.is_empty() {
+            self.occupancy.has_room(now);
+        }
         let mut alike = Alike::NONE;
         for index in 0..self.done.len() {
             let Completion { slot, result } = self.done[index];
@@ -495,13 +559,13 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         // While nothing has succeeded the run may yet turn out to be hopeless.
         let is_lost = in_a_row >= HOPELESS && self.n_failed < self.n_done;
         if (is_full || is_lost) && self.gave_up.is_none() {
-            self.gave_up = Some(GaveUp {
-                at,
+            let cause = GaveUpCause::Operation {
                 kind,
                 offset,
                 errno,
                 in_a_row,
-            });
+            };
+            self.gave_up = Some(GaveUp { at, cause });
         }
         Ok(())
     }
@@ -523,21 +587,25 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
         self.give_up(at, patience);
         // What became due while an interrupted run was ending is nobody's failure.
         let due_before = if interrupted { self.asked_at } else { at };
-        let pending = self.pending.take();
-        let pending_due = pending.is_some_and(|(_, request)| request.intended_at < due_before);
-        let not_submitted = u64::from(pending_due) + self.source.left_before(due_before);
+        let recorder = &mut *self.recorder;
+        let mut due = |at| recorder.due(at);
+        let pending = self.pending.take().map(|(_, request)| request.intended_at);
+        let pending_due = pending.filter(|at| *at < due_before);
+        pending_due.iter().for_each(|at| due(*at));
+        let left = self.source.left_before(due_before, &mut due);
+        let not_submitted = u64::from(pending_due.is_some()) + left;
         DriveEnd {
             at,
             interrupted: interrupted && !(self.ended && self.in_flight == 0),
             gave_up: self.gave_up,
             not_submitted,
+            done: self.n_done,
         }
     }
 
-    /// Counts operations that never came back within `patience` as failed: leaving them out would
-    /// hide the worst.
+    /// Counts operations that did not come back within `patience`, with their times until now:
+    /// leaving them out would hide the worst.
     fn give_up(&mut self, at: Nanos, patience: Nanos) {
-        let mut alike = Alike::NONE;
         for (slot, flight) in (0..).zip(&mut self.flights) {
             let Some(flight) = flight.take_if(|f| at.since(f.submitted_at) >= patience) else {
                 continue;
@@ -549,11 +617,10 @@ impl<C: Clock, S: Source, B: Boundary> Driver<'_, C, S, B> {
                 result: Err(ETIMEDOUT),
             };
             if self.source.is_counted(slot) {
-                self.recorder.record(&sample, &mut alike);
+                self.recorder.unfinished(&sample);
             }
             self.source.given_up(slot, &sample);
         }
-        self.recorder.flush(&mut alike);
     }
 }
 
@@ -578,13 +645,14 @@ mod tests {
             (Kind::Append, "by append: "),
             (Kind::Fsync, "by fsync: "),
         ] {
-            let end = GaveUp {
-                at: Nanos::SECOND,
+            let cause = GaveUpCause::Operation {
                 kind,
                 offset: 4096,
                 errno: rustix::io::Errno::NOSPC.raw_os_error(),
                 in_a_row: 1,
             };
+            let at = Nanos::SECOND;
+            let end = GaveUp { at, cause };
             let text = end.to_string();
             assert!(text.contains(expect), "{text}");
         }

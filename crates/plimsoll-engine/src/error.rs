@@ -26,6 +26,9 @@ pub enum Error {
     /// A ledger cannot be kept or checked as it was asked for.
     #[error("use the ledger: {0}")]
     Ledger(String),
+    /// A ledger is damaged: nothing can be said of the storage by it.
+    #[error("judge what was written: {0}")]
+    LedgerDamaged(String),
     /// The engine cannot do an operation of this workload.
     #[error(
         "run the workload: the engine {engine} has no operation '{kind}'; choose another engine"
@@ -36,30 +39,9 @@ pub enum Error {
         /// What the engine calls itself.
         engine: String,
     },
-    /// The file set has no file left that the next operation could use.
-    #[error(
-        "find {wanted} in the file set of {entries} entries: the system under test creates or \
-         deletes faster than the loop balances; use more entries or fewer threads"
-    )]
-    NoFile {
-        /// What was looked for.
-        wanted: &'static str,
-        /// Size of the file set.
-        entries: u32,
-    },
-    /// All files that the next operation could use stayed in use.
-    #[error(
-        "find {wanted} in the file set of {entries} entries: all have been in use for {waited}: \
-         the system under test hangs, or the set needs more entries"
-    )]
-    FilesBusy {
-        /// What was looked for.
-        wanted: &'static str,
-        /// Size of the file set.
-        entries: u32,
-        /// For how long.
-        waited: Nanos,
-    },
+    /// A file set has no file that the next operation could use.
+    #[error("find {0}")]
+    NoFile(Shortage),
     /// The first operations of a run all failed: nothing would be measured.
     #[error(
         "run the workload: the first {count} operations all failed, the last ({kind}): {source}"
@@ -83,6 +65,37 @@ pub enum Error {
     /// The user stopped the program before anything was measured.
     #[error("{0}: stopped by the user")]
     Stopped(String),
+}
+
+/// What a file set could not give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortage {
+    /// What was looked for.
+    pub(crate) wanted: &'static str,
+    /// Size of the file set.
+    pub(crate) entries: u32,
+    /// How long all that there are had been in use; `None` where there are none.
+    pub(crate) busy_for: Option<Nanos>,
+}
+
+impl std::fmt::Display for Shortage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Shortage {
+            wanted, entries, ..
+        } = self;
+        write!(f, "{wanted} in the file set of {entries} entries: ")?;
+        match self.busy_for {
+            None => f.write_str(
+                "the system under test creates or deletes faster than the loop balances; use \
+                 more entries or fewer threads",
+            ),
+            Some(time) => write!(
+                f,
+                "all have been in use for {time}: the system under test hangs, or the set needs \
+                 more entries"
+            ),
+        }
+    }
 }
 
 impl Error {

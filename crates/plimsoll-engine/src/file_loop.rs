@@ -20,13 +20,14 @@ use plimsoll_core::num::{saturating_u32, to_usize};
 use plimsoll_core::op::{Request, Sample};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::files::WithoutFile;
 
 use crate::engine::fill_random;
-use crate::error::Error;
+use crate::error::{Error, Shortage};
 use crate::fileset::Pick;
 use crate::source::{Next, Source};
 use each::Share;
-use thread::{Thread, Turn};
+use thread::{Obstacle, Thread, Turn};
 
 pub use check::check;
 pub use play::Play;
@@ -34,8 +35,9 @@ pub use play::Play;
 /// When all files that a thread could use have been busy for so long, the target hangs.
 const BUSY_MAX: Nanos = Nanos(5_000_000_000);
 
-/// How long a thread that waits for a signal sleeps before it looks again.
-const SIGNAL_POLL: Nanos = Nanos(500_000);
+/// How long a thread that waits for others sleeps at most before it lets the driver look at its
+/// clock: what it waits for wakes it, and so does the end of a run that is stopped.
+const SLEEP_MAX: Nanos = Nanos(250_000_000);
 
 /// The source of one or more threads of a
 /// [`FileLoop`](plimsoll_core::workload::FileLoop).
@@ -51,6 +53,8 @@ pub struct FileLoopSource {
     holders: Vec<Option<u32>>,
     in_flight: u32,
     n_queued: u64,
+    /// Who waits for threads of other sources, and for what.
+    obstacle: Option<(u32, Obstacle)>,
     end: Nanos,
     /// Whether there are no files behind the sets, so that sizes must come from them.
     imagined: bool,
@@ -78,6 +82,7 @@ impl FileLoopSource {
             threads,
             in_flight: 0,
             n_queued: 0,
+            obstacle: None,
             end,
             imagined,
         };
@@ -125,17 +130,20 @@ impl FileLoopSource {
                 self.is_ready(thread, now);
             }
             // Whoever is in the way is a thread of this source.
-            Turn::Busy(_) | Turn::Blocked if self.imagined => self.blocked.push(thread),
-            Turn::Busy(pick) => {
+            Turn::Blocked(_) if self.imagined => self.blocked.push(thread),
+            Turn::Blocked(obstacle) => {
                 self.is_ready(thread, now);
-                return self.busy(thread, now, pick).map(Some);
-            }
-            Turn::Blocked => {
-                self.is_ready(thread, now);
-                crate::target::nap(SIGNAL_POLL);
+                if let Obstacle::File { pick, .. } = obstacle {
+                    self.busy(thread, now, pick)?;
+                }
+                self.obstacle = Some((thread, obstacle));
                 return Ok(Some(Next::Again));
             }
             Turn::Done => return Ok(self.leave(slot, thread)),
+            Turn::EndRun => {
+                self.play.end();
+                return Ok(Some(self.end(slot)));
+            }
         }
         Ok(None)
     }
@@ -164,21 +172,20 @@ impl FileLoopSource {
         Next::End
     }
 
-    /// What to do while every file that `pick` could give is in use.
-    fn busy(&mut self, thread: u32, now: Nanos, pick: Pick) -> Result<Next, Error> {
+    /// Every file that `pick` could give is in use: that must end some time.
+    fn busy(&mut self, thread: u32, now: Nanos, pick: Pick) -> Result<(), Error> {
         let since = *self.threads[thread as usize]
             .blocked_since
             .get_or_insert(now);
         let waited = now.since(since);
         if waited > BUSY_MAX {
-            return Err(Error::FilesBusy {
+            return Err(Error::NoFile(Shortage {
                 wanted: pick.name(),
                 entries: self.play.trees.entries(),
-                waited,
-            });
+                busy_for: Some(waited),
+            }));
         }
-        std::thread::yield_now();
-        Ok(Next::Again)
+        Ok(())
     }
 
     /// No thread can go on.
@@ -197,7 +204,7 @@ impl FileLoopSource {
 
 impl Source for FileLoopSource {
     fn next(&mut self, now: Nanos, slot: u32) -> Result<Next, Error> {
-        if now >= self.end {
+        if now >= self.end || self.play.is_over() {
             return Ok(self.end(slot));
         }
         // Each thread gets one turn or more; all of them end with a request, a later time or a wait.
@@ -209,10 +216,23 @@ impl Source for FileLoopSource {
                 return Ok(Next::Until(at.min(self.end)));
             }
             self.ready.pop();
-            let turn = self.threads[thread as usize].next(&self.play, self.imagined, now)?;
+            let turn = self.threads[thread as usize].next(&self.play, self.imagined, now);
+            let turn = match (turn, self.play.files.without_file) {
+                (Err(Error::NoFile(_)), WithoutFile::EndRun) => Turn::EndRun,
+                (Err(Error::NoFile(_)), WithoutFile::EndThread) => Turn::Done,
+                (turn, _) => turn?,
+            };
             if let Some(next) = self.take_turn(now, (slot, thread), turn)? {
                 return Ok(next);
             }
+        }
+    }
+
+    fn wait_for_others(&mut self, now: Nanos) {
+        if let Some((thread, obstacle)) = self.obstacle.take() {
+            let thread = self.threads[to_usize(u64::from(thread))].number;
+            let at_most = self.end.since(now).min(SLEEP_MAX);
+            self.play.wait(thread, obstacle, at_most);
         }
     }
 

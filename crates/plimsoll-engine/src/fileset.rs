@@ -21,9 +21,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use index::Index;
 use plimsoll_core::num::{floor_u64, saturating_u32};
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::files::{FileSet, Sizes};
 
-use crate::error::Error;
+use crate::bell::Bell;
+use crate::error::{Error, Shortage};
 
 const EXISTS: u32 = 1 << 31;
 const BUSY: u32 = 1 << 30;
@@ -42,6 +44,14 @@ impl Pick {
         match self {
             Pick::Existing => EXISTS,
             Pick::Missing => 0,
+        }
+    }
+
+    /// Where those who want it wait.
+    fn place(self) -> usize {
+        match self {
+            Pick::Existing => 0,
+            Pick::Missing => 1,
         }
     }
 
@@ -64,6 +74,8 @@ pub struct Fileset {
     missing: Index,
     existing_rotor: AtomicU32,
     missing_rotor: AtomicU32,
+    /// Rung for each file of the kind that is not busy any more.
+    freed: [Bell; 2],
     mean_bytes: u64,
     spread: Sizes,
     seed: Seed,
@@ -81,6 +93,7 @@ impl Fileset {
             missing: Index::new(set.entries),
             existing_rotor: AtomicU32::new(0),
             missing_rotor: AtomicU32::new(0),
+            freed: Default::default(),
             mean_bytes: set.mean_bytes,
             spread: set.sizes,
             seed: seed.derive("file sizes", 0),
@@ -179,10 +192,11 @@ impl Fileset {
         if all.any(|file| self.state(file) & EXISTS == pick.wanted()) {
             return Ok(None);
         }
-        Err(Error::NoFile {
+        Err(Error::NoFile(Shortage {
             wanted: pick.name(),
             entries: self.entries(),
-        })
+            busy_for: None,
+        }))
     }
 
     /// Marks this file busy, if it qualifies and is not busy. To be released like one that was
@@ -197,6 +211,30 @@ impl Fileset {
             .is_ok()
     }
 
+    /// Sleeps until a file that qualifies is not busy any more, for `at_most`. May end early.
+    pub(crate) fn wait_for(&self, pick: Pick, at_most: Nanos) {
+        let is_idle = |file: &u32| self.state(*file) & (EXISTS | BUSY) == pick.wanted();
+        let index = match pick {
+            Pick::Existing => &self.existing,
+            Pick::Missing => &self.missing,
+        };
+        let first = index.at_or_after(0);
+        let mut all = std::iter::successors(first, |file| index.at_or_after(file + 1));
+        self.freed[pick.place()].wait(at_most, || all.any(|file| is_idle(&file)));
+    }
+
+    /// Wakes all who wait for a file.
+    pub(crate) fn wake_all(&self) {
+        for bell in &self.freed {
+            bell.ring_for_all();
+        }
+    }
+
+    /// A file of this kind is free: somebody may be waiting for one.
+    fn ring(&self, pick: Pick) {
+        self.freed[pick.place()].ring();
+    }
+
     fn change(&self, file: u32, change: impl Fn(u32) -> u32) -> u32 {
         let slot = &self.slots[file as usize];
         let update = |state| Some(change(state));
@@ -208,6 +246,10 @@ impl Fileset {
     pub fn release(&self, file: u32) {
         let before = self.change(file, |state| state & !BUSY);
         debug_assert!(before & BUSY != 0, "only picked files are released");
+        self.ring(match before & EXISTS {
+            0 => Pick::Missing,
+            _ => Pick::Existing,
+        });
     }
 
     /// A picked file was opened (and created, if it was missing).
@@ -218,6 +260,7 @@ impl Fileset {
         }
         let before = self.change(file, |state| ((state & !BUSY) | EXISTS) + 1);
         debug_assert!(before & BUSY != 0, "only picked files are opened");
+        self.ring(Pick::Existing);
     }
 
     /// An open file was closed.
@@ -233,6 +276,7 @@ impl Fileset {
         self.missing.insert(file);
         let before = self.change(file, |state| state & !(BUSY | EXISTS));
         debug_assert!(before & BUSY != 0, "only picked files are deleted");
+        self.ring(Pick::Missing);
     }
 }
 

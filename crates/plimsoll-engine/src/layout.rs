@@ -7,19 +7,19 @@
 //!
 //! Creates files in the given directory only, and never touches one it did not name.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::{Advice, FileType, OFlags, Stat};
 
 use crate::engine::fill_random;
 use crate::error::Error;
+use crate::held::Held;
 
 /// Name of a data file in a directory: of all workers, or of one.
 pub(crate) fn data_file_name(base: &str, worker: Option<u32>) -> String {
@@ -41,39 +41,47 @@ const PIECES_PER_SYNC: u64 = 64;
 /// has no holes: reads of holes, which discards leave, never reach the medium. One that could not
 /// be finished is removed: its size would make it look whole.
 pub(crate) fn data_file(
+    held: &Held,
     path: &Path,
     bytes: u64,
     seed: Seed,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    if std::fs::metadata(path).is_ok_and(|found| is_whole(&found, bytes)) {
-        let file = File::open(path).map_err(|e| Error::at("open", path, e))?;
+    if held.look(path).is_ok_and(|found| is_whole(&found, bytes)) {
+        let file = held.open(path, OFlags::RDONLY);
+        let file = file.map_err(|e| Error::at("open", path, e))?;
         return sync(&file, path);
     }
-    let laid_out = new_data_file(path, bytes, seed, stop);
-    if laid_out.is_err() && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+    let laid_out = new_data_file(held, path, bytes, seed, stop);
+    if laid_out.is_err() && held.is_file(path) {
         // The error that is reported is the one that began it.
-        let _ = std::fs::remove_file(path);
+        let _ = held.remove_file(path);
     }
     laid_out
 }
 
 /// Whether a file has this size, and blocks below all of it.
-fn is_whole(found: &std::fs::Metadata, bytes: u64) -> bool {
-    let held = found.blocks().saturating_mul(512);
-    found.is_file() && found.len() == bytes && held >= bytes
+fn is_whole(found: &Stat, bytes: u64) -> bool {
+    let blocks = u64::try_from(found.st_blocks).unwrap_or(0);
+    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+        && u64::try_from(found.st_size) == Ok(bytes)
+        && blocks.saturating_mul(512) >= bytes
 }
 
-fn new_data_file(path: &Path, bytes: u64, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    let mut file = options
-        .open(path)
+fn new_data_file(
+    held: &Held,
+    path: &Path,
+    bytes: u64,
+    seed: Seed,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let mut file = held
+        .create(path)
         .map_err(|e| Error::at("create the data file", path, e))?;
     let mut rng = Rng::new(seed.derive("contents", 0));
     write_random(&mut file, path, bytes, &mut rng, stop)?;
     sync(&file, path)?;
-    sync_directory_of(path)
+    held.sync_names()
 }
 
 /// Appends `bytes` random bytes to `file`, which is at `path`.
@@ -112,30 +120,15 @@ fn sync(file: &File, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the name of a new file durable.
-pub(crate) fn sync_directory_of(path: &Path) -> Result<(), Error> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
-        _ => sync_directory(Path::new(".")),
-    }
-}
-
-fn sync_directory(directory: &Path) -> Result<(), Error> {
-    let open = crate::target::open_directory(directory)?;
-    rustix::fs::fsync(&open).map_err(|e| Error::at("make durable", directory, e))
-}
-
 /// Makes an empty file, for a run that fills it.
-pub(crate) fn empty_file(path: &Path) -> Result<(), Error> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    let file = options.open(path).map_err(|e| Error::at("create", path, e));
-    file.map(drop)
+pub(crate) fn empty_file(held: &Held, path: &Path) -> Result<(), Error> {
+    let made = held.create(path).map_err(|e| Error::at("create", path, e));
+    made.map(drop)
 }
 
 /// Makes sure that an earlier phase left a file here.
-pub(crate) fn expect_file(path: &Path) -> Result<(), Error> {
-    if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+pub(crate) fn expect_file(held: &Held, path: &Path) -> Result<(), Error> {
+    if held.is_file(path) {
         return Ok(());
     }
     Err(missing(path))
@@ -152,27 +145,25 @@ pub(crate) fn missing(path: &Path) -> Error {
 
 /// Makes a file durable and drops its clean pages from the page cache, where the system takes that
 /// advice.
-pub(crate) fn go_cold(path: &Path) -> Result<(), Error> {
-    let file = File::open(path).map_err(|e| Error::at("open", path, e))?;
-    sync(&file, path)
+pub(crate) fn go_cold(held: &Held, path: &Path) -> Result<(), Error> {
+    let file = held.open(path, OFlags::RDONLY);
+    sync(&file.map_err(|e| Error::at("open", path, e))?, path)
 }
 
-/// As [`go_cold`] for every file below `directory`.
-pub(crate) fn go_cold_below(directory: &Path) -> Result<(), Error> {
-    let open = crate::target::open_directory(directory)?;
+/// As [`go_cold`] for every file in the directory.
+pub(crate) fn go_cold_below(held: &Held) -> Result<(), Error> {
     // One for all: many files would each wait for the journal.
-    rustix::fs::syncfs(&open).map_err(|e| Error::at("make durable", directory, e))?;
-    let mut left = vec![directory.to_path_buf()];
+    held.sync_all()?;
+    let mut left = vec![held.path().to_path_buf()];
     while let Some(directory) = left.pop() {
-        let fault = |e| Error::at("list", &directory, e);
-        for entry in std::fs::read_dir(&directory).map_err(fault)? {
-            let entry = entry.map_err(fault)?;
-            let kind = entry.file_type().map_err(fault)?;
-            let path = entry.path();
-            if kind.is_dir() {
+        let listed = held.list(&directory);
+        for (name, kind) in listed.map_err(|e| Error::at("list", &directory, e))? {
+            let path = directory.join(name);
+            if kind == FileType::Directory {
                 left.push(path);
-            } else if kind.is_file() {
-                let file = File::open(&path).map_err(|e| Error::at("open", &path, e))?;
+            } else if kind == FileType::RegularFile {
+                let file = held.open(&path, OFlags::RDONLY);
+                let file = file.map_err(|e| Error::at("open", &path, e))?;
                 let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
             }
         }
@@ -190,32 +181,27 @@ pub(crate) struct Opening {
 }
 
 /// Opens the data file for the run.
-pub(crate) fn open_data(path: &Path, opening: Opening) -> Result<OwnedFd, Error> {
+pub(crate) fn open_data(held: &Held, path: &Path, opening: Opening) -> Result<OwnedFd, Error> {
     let Opening { direct, durable } = opening;
-    let mut flags = OFlags::empty();
+    let mut flags = OFlags::RDWR;
     flags.set(OFlags::DIRECT, direct);
     flags.set(OFlags::DSYNC, durable);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    options.custom_flags(i32::try_from(flags.bits()).expect("open flags fit"));
     let verb = if direct {
         "open for direct I/O (does the file system allow it?)"
     } else {
         "open"
     };
-    let file = options.open(path).map_err(|e| Error::at(verb, path, e))?;
+    let file = held
+        .open(path, flags)
+        .map_err(|e| Error::at(verb, path, e))?;
     Ok(file.into())
 }
 
 /// Removes the files this module or a run may have made; those that are gone already are fine.
-pub(crate) fn remove(paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
+pub(crate) fn remove(held: &Held, paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
     for path in paths {
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::at("remove", &path, error));
-            }
-            _ => {}
-        }
+        held.remove_file(&path)
+            .map_err(|e| Error::at("remove", &path, e))?;
     }
     Ok(())
 }
@@ -228,7 +214,8 @@ mod tests {
     fn a_layout_that_fails_leaves_no_file_behind() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(data_file_name(DATA_FILE, None));
-        let lay_out = |stop| data_file(&path, 1 << 20, Seed(1), &AtomicBool::new(stop));
+        let held = Held::directory(directory.path()).unwrap();
+        let lay_out = |stop| data_file(&held, &path, 1 << 20, Seed(1), &AtomicBool::new(stop));
         assert!(lay_out(true).is_err() && !path.exists());
         lay_out(false).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);

@@ -14,6 +14,7 @@
 //! Not here: statistics across runs, the folder of a run, the terminal.
 
 mod act;
+mod bell;
 mod blocks;
 mod check;
 mod choice;
@@ -29,6 +30,8 @@ pub mod faulty;
 pub mod file_loop;
 pub mod fileset;
 mod gate;
+mod heartbeat;
+mod held;
 mod issues;
 mod layout;
 pub mod ledger;
@@ -36,6 +39,7 @@ mod linked;
 mod memory;
 pub mod nfs;
 pub mod null;
+mod occupancy;
 pub mod pool;
 mod prepare;
 pub mod recorder;
@@ -53,7 +57,8 @@ mod watch;
 mod worker;
 
 pub use choice::EngineChoice;
-pub use error::Error;
+pub use device::DeviceIdentity;
+pub use error::{Error, Shortage};
 pub use issues::{Issue, trace_issues};
 pub use linked::Linked;
 pub use plimsoll_nfs::{Address, AddressError};

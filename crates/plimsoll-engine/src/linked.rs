@@ -141,12 +141,14 @@ impl Source for Linked {
         }
     }
 
-    fn left_before(&mut self, time: Nanos) -> u64 {
+    fn left_before(&mut self, time: Nanos, due: &mut dyn FnMut(Nanos)) -> u64 {
         let time = time.min(self.end);
         while !self.all_read && self.read_until < time {
             self.read();
         }
-        let due = self.due.iter().filter(|Reverse((at, _))| *at < time);
-        due.count() as u64
+        let starts = self.due.iter().map(|Reverse((at, _))| *at);
+        let left: Vec<Nanos> = starts.filter(|at| *at < time).collect();
+        left.iter().for_each(|at| due(*at));
+        left.len() as u64
     }
 }

@@ -9,6 +9,10 @@ use crate::error::Error;
 /// histograms.
 const THREAD_BYTES: u64 = 512 << 10;
 
+/// Address space that a thread reserves: its stack, and an arena of the C library's allocator. Hardly
+/// anything of it is touched, but it counts where address space is limited.
+const THREAD_SPACE_BYTES: u64 = (2 << 20) + (64 << 20);
+
 /// What is remembered of a block whose data are verified.
 const LEDGER_BYTES: u64 = 32;
 
@@ -20,6 +24,42 @@ pub(crate) const THREADS_MAX: u64 = 16_384;
 pub(crate) fn check(name: &str, threads: u64, buffer_bytes: u64) -> Result<(), Error> {
     let found = std::fs::read_to_string("/proc/meminfo").ok();
     check_within(name, threads, buffer_bytes, found.as_deref())
+}
+
+/// Refuses what a limit of this process's address space would end in the middle: an allocation beyond
+/// it is no error but the end of the process.
+pub(crate) fn check_space(name: &str, threads: u64, buffer_bytes: u64) -> Result<(), Error> {
+    check_limit(name, threads, buffer_bytes, address_space_left())
+}
+
+/// What is left of the limit of this process's address space (`ulimit -v`), if it has one.
+fn address_space_left() -> Option<u64> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let used = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmSize:"))?;
+    let kib: u64 = used.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(limit.saturating_sub(kib.saturating_mul(1024)))
+}
+
+fn check_limit(
+    name: &str,
+    threads: u64,
+    buffer_bytes: u64,
+    left: Option<u64>,
+) -> Result<(), Error> {
+    let of_threads = threads.saturating_mul(THREAD_SPACE_BYTES + THREAD_BYTES);
+    let needed = buffer_bytes.saturating_add(of_threads);
+    let Some(left) = left.filter(|left| needed > *left) else {
+        return Ok(());
+    };
+    let (needed, left) = (size(needed as f64), size(left as f64));
+    Err(Error::Workload(format!(
+        "'{name}': its {threads} threads and their buffers need {needed} of address space, and \
+         {left} are left of this process's limit (ulimit -v); raise the limit, or use fewer workers, \
+         less depth or smaller blocks"
+    )))
 }
 
 fn check_within(
@@ -84,6 +124,19 @@ mod tests {
         if std::fs::read_to_string("/proc/meminfo").is_ok() {
             assert!(refused.is_err_and(|text| text.contains("larger blocks")));
         }
+    }
+
+    #[test]
+    fn a_limit_of_the_address_space_is_kept_before_it_ends_the_process() {
+        assert!(check_limit("w", 16, 16 << 20, None).is_ok());
+        assert!(check_limit("w", 16, 16 << 20, Some(2 << 30)).is_ok());
+        assert!(check_limit("w", 1, 1 << 20, Some(100 << 20)).is_ok());
+        for left in [0, 80_000_000, 300_000_000] {
+            let refused = check_limit("w", 16, 16 << 20, Some(left));
+            let text = refused.map_err(|error| error.to_string());
+            assert!(text.is_err_and(|text| text.contains("ulimit -v")), "{left}");
+        }
+        assert!(check_limit("w", u64::MAX, u64::MAX, Some(1)).is_err());
     }
 
     const MEMINFO: &str = "MemTotal:       8000000 kB\nMemAvailable:    4194304 kB\n";

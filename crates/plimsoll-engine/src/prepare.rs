@@ -17,9 +17,10 @@ use plimsoll_nfs::Address;
 
 use crate::check::Checks;
 use crate::choice::{EngineChoice, open_engine};
-use crate::device::{self, Claim};
+use crate::device::{self, Claim, DeviceIdentity};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::held::Held;
 use crate::layout::{self, DATA_FILE, Opening, data_file_name};
 use crate::nfs::Export;
 use crate::sim::SimDevice;
@@ -52,8 +53,8 @@ pub enum Place<'a> {
         path: &'a Path,
         /// As for a directory.
         direct_align: u32,
-        /// Its size.
-        bytes: u64,
+        /// Which one it is: what has its name then must be this one, or nothing is written.
+        identity: &'a DeviceIdentity,
         /// Whether it is claimed (`O_EXCL`) until the [`Prepared`] is dropped. What is mounted or
         /// a part of something else cannot be.
         exclusive: bool,
@@ -84,6 +85,8 @@ pub(crate) enum Ground {
         direct_align: u32,
         /// Whether the data file is a device.
         device: Option<Device>,
+        /// Through what all that is reached.
+        held: Held,
     },
     Nfs(Export),
     Null,
@@ -99,31 +102,38 @@ pub(crate) struct Device {
 
 impl Ground {
     pub(crate) fn of(place: Place<'_>) -> Result<Self, Error> {
-        let storage = |directory: Option<&Path>, data, direct_align, device| Ground::Storage {
-            directory: directory.map(Path::to_path_buf),
-            data,
-            direct_align,
-            device,
+        let storage = |directory: Option<&Path>, data, direct_align, (device, held)| {
+            let directory = directory.map(Path::to_path_buf);
+            Ground::Storage {
+                directory,
+                data,
+                direct_align,
+                device,
+                held,
+            }
         };
         Ok(match place {
             Place::Directory { path, direct_align } => {
                 let data = path.join(data_file_name(DATA_FILE, None));
-                storage(Some(path), data, direct_align, None)
+                let held = Held::directory(path)?;
+                storage(Some(path), data, direct_align, (None, held))
             }
             Place::File { path, direct_align } => {
-                storage(None, path.to_path_buf(), direct_align, None)
+                let held = Held::directory_of(path)?;
+                storage(None, path.to_path_buf(), direct_align, (None, held))
             }
             Place::Device {
                 path,
                 direct_align,
-                bytes,
+                identity,
                 exclusive,
             } => {
+                let held = Held::device(path, identity);
                 let device = Device {
-                    bytes,
-                    _claim: device::claim(path, direct_align > 0, exclusive)?,
+                    bytes: identity.bytes(),
+                    _claim: device::claim(&held, path, direct_align > 0, exclusive)?,
                 };
-                storage(None, path.to_path_buf(), direct_align, Some(device))
+                storage(None, path.to_path_buf(), direct_align, (Some(device), held))
             }
             Place::Nfs { address, directory } => Ground::Nfs(Export::mount(address, directory)?),
             Place::Null => Ground::Null,
@@ -164,21 +174,31 @@ impl Ground {
         (depth, len): (u32, u32),
         seed: Seed,
     ) -> Result<(Box<dyn Engine>, String), Error> {
-        if let Ground::Nfs(export) = self {
-            return export.open(path, durable, (depth, len), seed);
-        }
+        let held = match self {
+            Ground::Storage { held, .. } => held,
+            Ground::Nfs(export) => return export.open(path, durable, (depth, len), seed),
+            Ground::Null | Ground::Nop | Ground::Sim(_) => return Err(nothing_held()),
+        };
         let can = self.can_bypass_cache();
         let opening = Opening {
             direct: direct && can,
             durable,
         };
-        let file = Arc::new(layout::open_data(path, opening)?);
+        let file = Arc::new(layout::open_data(held, path, opening)?);
         let choice = choice.for_file(opening.direct, depth);
         let (engine, mut name) = open_engine(choice, &file, depth, len, seed)?;
         if direct && !can {
             name.push_str("; through the page cache (no direct I/O here)");
         }
         Ok((engine, name))
+    }
+
+    /// Through what files are reached, where there are any on this machine.
+    pub(crate) fn held(&self) -> Result<&Held, Error> {
+        match self {
+            Ground::Storage { held, .. } => Ok(held),
+            _ => Err(nothing_held()),
+        }
     }
 
     /// The device that everything is on.
@@ -192,7 +212,9 @@ impl Ground {
     /// Where file sets live.
     pub(crate) fn sets(&self) -> Option<Where<'_>> {
         match self {
-            Ground::Storage { directory, .. } => directory.as_deref().map(Where::Directory),
+            Ground::Storage {
+                directory, held, ..
+            } => directory.is_some().then_some(Where::Directory(held)),
             Ground::Nfs(export) => Some(Where::Export(export)),
             Ground::Null | Ground::Nop | Ground::Sim(_) => None,
         }
@@ -250,6 +272,11 @@ impl Ground {
         }
         files
     }
+}
+
+/// Nothing on this machine is worked on.
+fn nothing_held() -> Error {
+    Error::Workload("there is no storage to open".into())
 }
 
 /// What a data file is to be.
@@ -349,7 +376,10 @@ impl Prepared {
                 };
                 let bytes = bytes.next_multiple_of(4096);
                 match self.ground.device() {
-                    Some(device) => device::fill(&data, bytes.min(device.bytes), seed, stop),
+                    Some(device) => {
+                        let bytes = bytes.min(device.bytes);
+                        device::fill(self.ground.held()?, &data, bytes, seed, stop)
+                    }
                     None => self.ground.data_file(&data, bytes, seed, stop),
                 }
             }
@@ -421,14 +451,14 @@ impl Ground {
     ) -> Result<(), Error> {
         match self {
             Ground::Nfs(export) => export.data_file(path, bytes, seed, stop),
-            _ => layout::data_file(path, bytes, seed, stop),
+            _ => layout::data_file(self.held()?, path, bytes, seed, stop),
         }
     }
 
     fn remove(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
         match self {
             Ground::Nfs(export) => export.remove(paths),
-            _ => layout::remove(paths),
+            _ => layout::remove(self.held()?, paths),
         }
     }
 }
@@ -449,7 +479,8 @@ impl Ground {
             };
             match (file.made, self.device()) {
                 (Made::Before, Some(device)) if file.is_read => {
-                    device::fill(&path, file.bytes.min(device.bytes), seed, stop)?;
+                    let bytes = file.bytes.min(device.bytes);
+                    device::fill(self.held()?, &path, bytes, seed, stop)?;
                 }
                 (Made::Before, None) => self.data_file(&path, file.bytes, seed, stop)?,
                 _ => {}
@@ -493,8 +524,8 @@ impl Ground {
                 (Made::Before, _) => {}
                 (Made::During, Ground::Nfs(export)) => export.empty_file(&path, 0)?,
                 (Made::Earlier, Ground::Nfs(export)) => export.expect_file(&path)?,
-                (Made::During, _) => layout::empty_file(&path)?,
-                (Made::Earlier, _) => layout::expect_file(&path)?,
+                (Made::During, _) => layout::empty_file(self.held()?, &path)?,
+                (Made::Earlier, _) => layout::expect_file(self.held()?, &path)?,
             }
         }
         Ok(())
@@ -507,7 +538,7 @@ impl Ground {
             (_, Some(Where::Export(_))) => Ok(()),
             (Body::Blocks(blocks), _) => {
                 let mut paths = self.files_of(blocks).into_keys();
-                paths.try_for_each(|path| layout::go_cold(&path))
+                paths.try_for_each(|path| layout::go_cold(self.held()?, &path))
             }
             (Body::Files(_), Some(Where::Directory(directory))) => layout::go_cold_below(directory),
             (Body::Files(_), None) => Ok(()),

@@ -8,8 +8,11 @@
 //! The recorder also keeps the generator's own account: how long the worker was busy between two
 //! calls into its engine, and how much of that went into waiting on its feet for a due request.
 
+use std::collections::BTreeMap;
+
 use plimsoll_core::event::{KindStats, OpStats};
 use plimsoll_core::op::{Alike, Kind, Sample};
+use plimsoll_core::open_load::OpenLoad;
 use plimsoll_core::units::Nanos;
 
 /// Statistics by kind with constant-time access; kinds never seen cost nothing.
@@ -78,6 +81,18 @@ pub struct Own {
     pub ops: u64,
 }
 
+/// What is known of the operations of the measured part beside their times.
+#[derive(Debug, Clone, Default)]
+pub struct RequestMarks {
+    /// Those that were still in flight when nobody waited any longer. Their times until then are
+    /// recorded; they have neither ended nor failed.
+    pub unfinished: u64,
+    /// Those that failed, by the system's error number.
+    pub errnos: BTreeMap<i32, u64>,
+    /// When those of an open loop were due and ended.
+    pub open: Option<OpenLoad>,
+}
+
 /// Records samples and watches for the seconds to pass.
 #[derive(Debug)]
 pub struct Recorder<B> {
@@ -91,6 +106,8 @@ pub struct Recorder<B> {
     next_at: Nanos,
     last_end: Nanos,
     own: Own,
+    /// The rest that is known of the operations.
+    pub marks: RequestMarks,
 }
 
 impl<B: Boundary> Recorder<B> {
@@ -105,7 +122,15 @@ impl<B: Boundary> Recorder<B> {
             next_at: warmup,
             last_end: Nanos(0),
             own: Own::default(),
+            marks: RequestMarks::default(),
         }
+    }
+
+    /// The same for an open loop whose measured part is to last so long, if that is known.
+    #[must_use]
+    pub fn of_open_loop(mut self, length: Option<Nanos>) -> Self {
+        self.marks.open = Some(OpenLoad::new(length));
+        self
     }
 
     /// Counts one operation, unless it belongs to the warm-up. It joins `alike`, the operations
@@ -113,7 +138,13 @@ impl<B: Boundary> Recorder<B> {
     /// handed over together and has ended together costs as much as one.
     #[inline(always)]
     pub fn record(&mut self, sample: &Sample, alike: &mut Alike) {
-        if sample.request.intended_at < self.warmup || alike.take_in(sample) {
+        if sample.request.intended_at < self.warmup {
+            return;
+        }
+        if let Err(errno) = sample.result {
+            self.failed(errno);
+        }
+        if alike.take_in(sample) {
             return;
         }
         self.flush(alike);
@@ -126,7 +157,58 @@ impl<B: Boundary> Recorder<B> {
         if alike.ops > 0 {
             self.tally.record(alike);
             self.last_end = alike.completed_at;
+            if let Some(open) = &mut self.marks.open {
+                open.due_at(alike.intended_at.since(self.warmup), alike.ops);
+                open.ended_at(alike.completed_at.since(self.warmup), alike.ops);
+            }
             alike.ops = 0;
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, errno: i32) {
+        *self.marks.errnos.entry(errno).or_default() += 1;
+    }
+
+    /// Counts an operation that nobody waits for any longer: its time until now, and that it has
+    /// not ended.
+    pub fn unfinished(&mut self, sample: &Sample) {
+        if sample.request.intended_at < self.warmup {
+            return;
+        }
+        let so_far = Sample {
+            result: Ok(0),
+            ..*sample
+        };
+        self.tally.record(&Alike::only(&so_far));
+        self.last_end = sample.completed_at;
+        self.marks.unfinished += 1;
+        self.due(sample.request.intended_at);
+    }
+
+    /// Says that a request of an open loop was due at `at` and will not be handed over.
+    pub fn due(&mut self, at: Nanos) {
+        if let Some(open) = &mut self.marks.open
+            && at >= self.warmup
+        {
+            open.due_at(at.since(self.warmup), 1);
+        }
+    }
+
+    /// Whether the times that requests waited for room in the queue are wanted.
+    #[inline]
+    #[must_use]
+    pub fn wants_queue_times(&self) -> bool {
+        self.marks.open.is_some()
+    }
+
+    /// Says that a request that was due at `intended_at` waited so long for room in the queue.
+    #[inline]
+    pub fn waited_for_room(&mut self, intended_at: Nanos, waited: Nanos) {
+        if let Some(open) = &mut self.marks.open
+            && intended_at >= self.warmup
+        {
+            open.queue_lag_ns = open.queue_lag_ns.saturating_add(waited.0);
         }
     }
 

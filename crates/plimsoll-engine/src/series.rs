@@ -121,17 +121,23 @@ impl Prepared {
 fn limit(phase: &Phase, length: Nanos) -> Nanos {
     let ends = match &phase.body {
         PhaseBody::Blocks(blocks) => blocks.groups.iter().all(crate::blocks::ends_by_itself),
-        PhaseBody::Files(files) => files.over != Over::Rotor,
+        PhaseBody::Files(files) => files.ends_by_itself(),
     };
     let otherwise = if ends { Nanos::MAX } else { length };
     phase.limit.unwrap_or(otherwise)
 }
 
-fn add(whole: &mut Outcome, phase: &Phase, outcome: Outcome) {
+fn add(whole: &mut Outcome, phase: &Phase, mut outcome: Outcome) {
     let result = phase_result(phase, &outcome);
+    // Each phase has a time of its own.
+    for open in &mut outcome.generator.open {
+        open.phase.clone_from(&phase.name);
+    }
+    let held_up = whole.generator.held_up + outcome.generator.held_up;
     whole.length = whole.length + result.wall;
     whole.stats.merge(&outcome.stats);
     whole.generator.add(&outcome.generator);
+    whole.generator.held_up = held_up;
     if let Some(check) = outcome.data_check {
         whole.data_check.get_or_insert_default().merge(check);
     }

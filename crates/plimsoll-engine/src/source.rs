@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where requests come from: the contract, and the open loop of a model.
 //!
-//! A source is asked once per free slot and told of every end. It never waits and knows no clock.
+//! A source is asked once per free slot and told of every end. It waits only when it is told to,
+//! for others of its kind, and knows no clock.
 //! The closed loop of files is in [`crate::file_loop`]; block I/O is private.
 
 use plimsoll_core::event::WorkerResult;
@@ -20,7 +21,8 @@ pub enum Next {
     Until(Nanos),
     /// Nothing to do before another operation has ended. Only while one is in flight.
     Wait,
-    /// Nothing to do before another worker has got on: to be asked again soon.
+    /// Nothing to do before another worker has got on: to be asked again after
+    /// [`Source::wait_for_others`].
     Again,
     /// Nothing more, for any slot.
     End,
@@ -42,6 +44,10 @@ pub trait Source {
     fn fill(&mut self, _slot: u32, _request: &Request, bytes: &mut [u8]) {
         scramble(bytes);
     }
+
+    /// Sleeps until what [`Next::Again`] waits for may have come. It is woken for it, and may wake
+    /// at any time.
+    fn wait_for_others(&mut self, _now: Nanos) {}
 
     /// The request was handed to the engine.
     #[inline]
@@ -83,8 +89,9 @@ pub trait Source {
     /// until now is known, its end is not.
     fn given_up(&mut self, _slot: u32, _sample: &Sample) {}
 
-    /// How many requests intended to start before `time` were never given out. May use them up.
-    fn left_before(&mut self, _time: Nanos) -> u64 {
+    /// How many requests intended to start before `time` were never given out; `due` hears when
+    /// each was. May use them up.
+    fn left_before(&mut self, _time: Nanos, _due: &mut dyn FnMut(Nanos)) -> u64 {
         0
     }
 }
@@ -198,13 +205,14 @@ impl Source for OpenLoop {
 
     fn completed(&mut self, _slot: u32, _sample: &Sample) {}
 
-    fn left_before(&mut self, time: Nanos) -> u64 {
+    fn left_before(&mut self, time: Nanos, due: &mut dyn FnMut(Nanos)) -> u64 {
         let mut left = 0;
         // Bounded by the schedule.
         while let Some(request) = self.draw() {
             if request.intended_at >= time {
                 break;
             }
+            due(request.intended_at);
             left += 1;
         }
         left

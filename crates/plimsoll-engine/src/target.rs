@@ -4,16 +4,16 @@
 //! Nothing here queues, stamps or counts; see [`crate::sync`] and [`crate::pool`].
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::units::Nanos;
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags, SeekFrom};
 use rustix::io::Errno;
 
 use crate::data_file;
 use crate::error::Error;
+use crate::held::{Held, open_beneath};
 use crate::nfs;
 use crate::source::scramble;
 use crate::sys::sync_range::sync_file_range;
@@ -48,13 +48,13 @@ pub struct Tree {
 }
 
 impl Target {
-    /// The files of `trees` in the directory `path`, opened with `O_DIRECT` when
+    /// The files of `trees` in a directory, opened with `O_DIRECT` when
     /// `direct_align` says what that needs, in bytes, and with `O_SYNC` when `sync`.
     ///
     /// # Errors
     /// When the directory cannot be opened.
-    pub fn tree(
-        path: &Path,
+    pub(crate) fn tree(
+        directory: &Held,
         trees: Arc<Trees>,
         (direct_align, sync): (Option<u32>, bool),
     ) -> Result<Self, Error> {
@@ -62,7 +62,9 @@ impl Target {
         flags.set(OFlags::DIRECT, direct_align.is_some());
         flags.set(OFlags::SYNC, sync);
         Ok(Target::Tree(Tree {
-            directory: open_directory(path)?,
+            directory: directory
+                .again()
+                .map_err(|e| Error::at("open the directory", directory.path(), e))?,
             trees,
             open: Vec::new(),
             flags,
@@ -118,12 +120,6 @@ impl Target {
         };
         moved.map_err(Errno::raw_os_error)
     }
-}
-
-pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty())
-        .map_err(|e| Error::at("open the directory", path, e))
 }
 
 fn on_file(file: &OwnedFd, request: &Request, buffer: &mut [u8]) -> Result<u64, Errno> {
@@ -185,7 +181,12 @@ impl Tree {
                 self.open(request.file, OFlags::RDONLY)
             }
             Kind::Open => self.open(request.file, OFlags::RDWR),
-            Kind::Create => self.open(request.file, OFlags::RDWR | OFlags::CREATE),
+            Kind::Create => {
+                if self.trees.looks_at_parents() {
+                    self.look_at_parent(request.file)?;
+                }
+                self.open(request.file, OFlags::RDWR | OFlags::CREATE)
+            }
             Kind::Close => {
                 let place = self.place(request.file)?;
                 // What close itself reports is not seen; a failed write-back shows at the fsync.
@@ -199,7 +200,7 @@ impl Tree {
             }
             Kind::Stat => {
                 self.trees.write_path(request.file, &mut self.path);
-                let flags = AtFlags::empty();
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
                 rustix::fs::statat(&self.directory, self.path.as_str(), flags).map(|_| 0)
             }
             Kind::SyncAll => {
@@ -210,10 +211,16 @@ impl Tree {
         }
     }
 
+    /// What filebench does before it creates a file; it would make a directory that is missing.
+    fn look_at_parent(&mut self, file: u32) -> Result<(), Errno> {
+        self.trees.write_path(file, &mut self.path);
+        let parent = self.path.rsplit_once('/').map_or(".", |(parent, _)| parent);
+        rustix::fs::statat(&self.directory, parent, AtFlags::empty()).map(|_| ())
+    }
+
     fn open(&mut self, file: u32, flags: OFlags) -> Result<u64, Errno> {
         self.trees.write_path(file, &mut self.path);
-        let (path, mode) = (self.path.as_str(), Mode::from_raw_mode(0o666));
-        let open = rustix::fs::openat(&self.directory, path, flags | self.flags, mode)?;
+        let open = open_beneath(&self.directory, self.path.as_str(), flags | self.flags)?;
         self.open.push((file, open));
         Ok(0)
     }

@@ -9,11 +9,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_core::model::{Model, Space};
 use plimsoll_core::num::{saturating_u32, to_usize};
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Work;
+use plimsoll_core::workload::blocks::{Extent, Work};
 use plimsoll_core::workload::files::Over;
 use plimsoll_core::workload::series::Body;
 use plimsoll_core::workload::{Blocks, FileLoop, Workload};
@@ -48,7 +49,7 @@ pub struct TracedOp {
     pub offset: u64,
     /// Bytes that move. For an append of a file loop the drawn size, for a whole file its size; 0
     /// where none move.
-    pub len: u32,
+    pub len: u64,
 }
 
 /// Whose operations are traced, from 0: the group, and the worker or thread in it.
@@ -75,7 +76,8 @@ pub fn trace_ops(
 ///
 /// # Errors
 /// When the workload does not make sense, has no such worker, or is one whose operations cannot be
-/// said beforehand: a fitted model or programs.
+/// said beforehand: programs. A fitted model has one worker; its places are those of the recording, or
+/// drawn from `seed`.
 pub fn trace_worker(
     workload: &Workload,
     who: Who,
@@ -105,13 +107,29 @@ pub fn trace_worker(
             }
             Ok(traced)
         }
-        Workload::Model(_) | Workload::Commands(_) => Err(no_trace(workload)),
+        Workload::Model(model) => Ok(trace_model(model, seed, count)),
+        Workload::Commands(_) => Err(no_trace(workload)),
     }
+}
+
+/// The requests of a whole play, where they were recorded exactly as they were.
+fn trace_model(model: &Model, seed: Seed, count: usize) -> Vec<TracedOp> {
+    const DRAWN_ALIGN_BYTES: u32 = 512;
+    let align = model.requests.as_ref().map_or(DRAWN_ALIGN_BYTES, |_| 1);
+    let played = model.play(&model.whole(1.0), &Space::AsRecorded, align, seed);
+    let op = |request: Request| TracedOp {
+        phase: 0,
+        kind: request.kind,
+        file: data_file_name(&Extent::default().file, None),
+        offset: request.offset,
+        len: u64::from(request.len),
+    };
+    played.take(count).map(op).collect()
 }
 
 fn no_trace(workload: &Workload) -> Error {
     Error::Workload(format!(
-        "the operations of '{}' are not traced: only those of block I/O and file loops are",
+        "the operations of '{}' are not traced: only those of models, block I/O and file loops are",
         workload.name()
     ))
 }
@@ -125,7 +143,8 @@ fn check_who(workload: &Workload, who: Who) -> Result<(), Error> {
             Body::Blocks(blocks) => blocks_have(blocks, who),
             Body::Files(files) => files_have(files, who),
         }),
-        Workload::Model(_) | Workload::Commands(_) => return Err(no_trace(workload)),
+        Workload::Model(_) => who == (0, 0),
+        Workload::Commands(_) => return Err(no_trace(workload)),
     };
     if has {
         return Ok(());
@@ -210,7 +229,7 @@ fn traced(request: &Request, file: String) -> TracedOp {
         kind: request.kind,
         file,
         offset: request.offset,
-        len: request.len,
+        len: request.len.into(),
     }
 }
 
@@ -289,7 +308,16 @@ impl Watched {
             Kind::SyncAll => String::new(),
             _ => self.trees.path(request.file),
         };
-        self.traced.push(traced(request, file));
+        let mut op = traced(request, file);
+        if request.len == u32::MAX {
+            // Longer than a request can say: what was meant is the set's to tell.
+            op.len = match request.kind {
+                Kind::WriteWhole => self.trees.designated_bytes(request.file),
+                Kind::ReadWhole => self.trees.size_bytes(request.file),
+                _ => op.len,
+            };
+        }
+        self.traced.push(op);
     }
 }
 
@@ -320,7 +348,9 @@ mod tests {
     use plimsoll_core::offsets::Offsets;
     use plimsoll_core::workload::Commands;
     use plimsoll_core::workload::blocks::{Finish, Group, Turn, TurnKind};
-    use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Order, Sizes, Tree};
+    use plimsoll_core::workload::files::{
+        FileOp, FileSet, LoopGroup, LoopOp, Order, Sizes, Tree, WithoutFile,
+    };
     use plimsoll_core::workload::series::{Phase, Series};
 
     /// A phase over eight files of two threads, each with a directory of its own.
@@ -347,6 +377,7 @@ mod tests {
                 over: Over::Each(Order::Numbered),
                 events_per_s: None,
                 sync_at_end: false,
+                without_file: WithoutFile::Fail,
             }),
             metric: Metric::OpsPerSecond,
             stonewall: false,
@@ -376,6 +407,29 @@ mod tests {
         assert_eq!(lines[4], "0 write_whole set/00000000/00000001 100");
         assert_eq!(lines[12], "1 stat set/00000000/00000000 0");
         assert_eq!(lines[19], "2 delete set/00000000/00000003 0");
+    }
+
+    #[test]
+    fn a_whole_file_that_is_longer_than_a_request_can_say_has_its_size() {
+        let (piece_bytes, huge) = (1 << 20, 10 << 30);
+        let ops = [
+            FileOp::Create,
+            FileOp::WriteWhole { piece_bytes },
+            FileOp::ReadWhole { piece_bytes },
+            FileOp::Close,
+        ];
+        let mut huge_files = phase("huge", &ops, false);
+        if let Body::Files(files) = &mut huge_files.body {
+            files.sets[0].mean_bytes = huge;
+        }
+        let series = Workload::Series(Series {
+            name: "series".into(),
+            classic: None,
+            phases: vec![huge_files],
+        });
+        let traced = trace_ops(&series, 0, Seed(1), 4).unwrap();
+        let bytes: Vec<u64> = traced.iter().map(|op| op.len).collect();
+        assert_eq!(bytes, [0, huge, huge, 0]);
     }
 
     fn blocks(change: impl FnOnce(&mut Group)) -> Blocks {

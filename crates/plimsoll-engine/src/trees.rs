@@ -10,17 +10,17 @@ mod shape;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::workload::FileLoop;
-use plimsoll_core::workload::files::{FileSet, Names};
+use plimsoll_core::workload::files::{FileSet, Names, Over};
 
 use crate::error::Error;
 use crate::fileset::Fileset;
+use crate::held::Held;
 use crate::nfs::Export;
 use shape::Shape;
 
@@ -28,7 +28,7 @@ use shape::Shape;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Where<'a> {
     /// In a directory.
-    Directory(&'a Path),
+    Directory(&'a Held),
     /// On an export that this program speaks with itself.
     Export(&'a Export),
 }
@@ -79,6 +79,8 @@ pub struct Trees {
     /// Number of the first file of each set, and behind the last one.
     first: Vec<u32>,
     read_only: Vec<bool>,
+    /// Whether creating a file begins with a look at its directory, as in filebench.
+    looks_at_parents: bool,
 }
 
 impl Trees {
@@ -89,6 +91,7 @@ impl Trees {
             groves: Vec::new(),
             first: vec![0],
             read_only: files.sets.iter().map(|set| set.read_only).collect(),
+            looks_at_parents: files.over == Over::Rotor,
         };
         let mut end = 0u32;
         for (index, set) in files.sets.iter().enumerate() {
@@ -129,10 +132,21 @@ impl Trees {
         self.read_only[self.find(number).0 as usize]
     }
 
+    /// Whether creating a file begins with the attributes of its directory.
+    pub(crate) fn looks_at_parents(&self) -> bool {
+        self.looks_at_parents
+    }
+
     /// Designated size of a file, in bytes.
     pub(crate) fn designated_bytes(&self, number: u32) -> u64 {
         let (set, file) = self.find(number);
         self.set(set).designated_bytes(file)
+    }
+
+    /// Present size of a file, in bytes, as far as its writers know.
+    pub(crate) fn size_bytes(&self, number: u32) -> u64 {
+        let (set, file) = self.find(number);
+        self.set(set).size_bytes(file)
     }
 
     /// Writes the path of a file below the directory of the sets over what `path` holds.
@@ -220,7 +234,7 @@ impl Grove {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::workload::files::{Sizes, Tree};
+    use plimsoll_core::workload::files::{Sizes, Tree, WithoutFile};
 
     fn trees(sets: Vec<FileSet>) -> Trees {
         let files = FileLoop {
@@ -230,6 +244,7 @@ mod tests {
             over: plimsoll_core::workload::files::Over::Rotor,
             events_per_s: None,
             sync_at_end: false,
+            without_file: WithoutFile::Fail,
         };
         Trees::new(&files, Seed(1), &mut Known::new())
     }

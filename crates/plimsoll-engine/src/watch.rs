@@ -67,6 +67,10 @@ impl<S: Source> Source for Watched<S> {
         self.source.fill(slot, request, bytes);
     }
 
+    fn wait_for_others(&mut self, now: Nanos) {
+        self.source.wait_for_others(now);
+    }
+
     #[inline]
     fn handed_over(&mut self, request: &Request, at: Nanos) {
         self.source.handed_over(request, at);
@@ -106,7 +110,7 @@ impl<S: Source> Source for Watched<S> {
         self.source.given_up(slot, sample);
     }
 
-    fn left_before(&mut self, time: Nanos) -> u64 {
-        self.source.left_before(time)
+    fn left_before(&mut self, time: Nanos, due: &mut dyn FnMut(Nanos)) -> u64 {
+        self.source.left_before(time, due)
     }
 }

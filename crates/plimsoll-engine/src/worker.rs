@@ -10,7 +10,7 @@ use plimsoll_core::units::Nanos;
 use crate::cpu::{self, CpuTimes};
 use crate::drive::DriveEnd;
 use crate::pool::thread_id;
-use crate::recorder::{Boundary, Own, Recorder, Tally};
+use crate::recorder::{Boundary, Own, Recorder, RequestMarks, Tally};
 
 /// What has ended in a worker since its report before.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub(crate) struct Desk {
     pub(crate) virtual_time: bool,
     /// Length of the warm-up.
     pub(crate) warmup: Nanos,
+    /// For an open loop, the length of the measured part, where that is known.
+    pub(crate) open: Option<Option<Nanos>>,
 }
 
 impl Desk {
@@ -107,6 +109,8 @@ pub(crate) struct Ended {
     pub(crate) cpu_ns: (u64, u64),
     /// What the generator took outside the engine.
     pub(crate) own: Own,
+    /// What is known of its operations beside their times.
+    pub(crate) marks: RequestMarks,
     /// When the last recorded operation ended.
     pub(crate) last_end: Nanos,
     pub(crate) submitted: Vec<Cell>,
@@ -122,6 +126,7 @@ pub(crate) fn finish(
     workers: Vec<WorkerResult>,
 ) -> Ended {
     let (index, last_end, own) = (recorder.second(), recorder.last_end(), recorder.own());
+    let marks = std::mem::take(&mut recorder.marks);
     let messenger = &mut recorder.boundary;
     let now = messenger.cpu_times();
     let report = Report {
@@ -139,6 +144,7 @@ pub(crate) fn finish(
             .take()
             .map_or((0, 0), |before| now.since(&before)),
         own,
+        marks,
         last_end,
         submitted: Vec::new(),
         workers,

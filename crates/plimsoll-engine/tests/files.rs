@@ -14,6 +14,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
     FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Names, Opened, Order, Over, Sizes, Tree,
+    WithoutFile,
 };
 use plimsoll_core::workload::series::{Body, Phase, Series};
 use plimsoll_engine::{EngineChoice, Outcome, Place, Prepared, RunOptions, SimDevice, prepare};
@@ -43,6 +44,7 @@ fn files(set: FileSet, ops: Vec<LoopOp>, over: Over) -> FileLoop {
         over,
         events_per_s: None,
         sync_at_end: false,
+        without_file: WithoutFile::Fail,
     }
 }
 

@@ -16,7 +16,7 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::Group;
-use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Sizes};
+use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Sizes, WithoutFile};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{EngineChoice, Error, Place, Prepared, RunOptions, prepare};
@@ -137,7 +137,46 @@ fn a_set_without_room_is_a_clear_error() {
         EngineChoice::Auto,
     );
     let error = prepared.run(&for_ms(500), &GO, &mut |_| {}).unwrap_err();
-    assert!(matches!(error, Error::NoFile { .. }), "{error}");
+    assert!(matches!(error, Error::NoFile(_)), "{error}");
+}
+
+#[test]
+fn a_loop_that_runs_out_of_names_ends_with_what_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = varmail(|set, group| {
+        (set.entries, set.prealloc, group.threads) = (60, 0.0, 3);
+        group.ops.remove(0);
+    });
+    let workload = Workload::Files(files);
+    let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+    let outcome = prepared.run(&for_ms(60_000), &GO, &mut |_| {}).unwrap();
+    let failed = outcome.failed.unwrap();
+    for part in ["ended after", "a file to create", "60 entries"] {
+        assert!(failed.contains(part), "{failed}");
+    }
+    assert_eq!(outcome.stats.0[&Kind::Create].ops(), 60);
+    assert!(outcome.length < Nanos(60_000 * MS), "{}", outcome.length);
+    prepared.remove().unwrap();
+}
+
+#[test]
+fn a_loop_that_is_to_end_without_a_file_has_not_failed() {
+    for (without_file, threads) in [(WithoutFile::EndRun, 3), (WithoutFile::EndThread, 3)] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut files = varmail(|set, group| {
+            (set.entries, set.prealloc, group.threads) = (60, 0.0, threads);
+            group.ops.remove(0);
+        });
+        files.without_file = without_file;
+        let workload = Workload::Files(files);
+        assert!(workload.ends_by_itself());
+        let mut prepared = ready(directory.path(), &workload, EngineChoice::Auto);
+        let outcome = prepared.run(&for_ms(60_000), &GO, &mut |_| {}).unwrap();
+        assert_eq!(outcome.failed, None);
+        assert_eq!(outcome.stats.0[&Kind::Create].ops(), 60);
+        assert!(outcome.length < Nanos(60_000 * MS), "{}", outcome.length);
+        prepared.remove().unwrap();
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crate::busy;
 use crate::facts;
 use crate::host::{Host, remedy_of};
 use crate::stacks::{self, Choice, Needs};
@@ -39,6 +41,7 @@ pub fn checks(host: &dyn Host, dir: &Path) -> Vec<Check> {
     let mut checks = vec![uring(), root(host)];
     checks.extend(room(dir));
     checks.push(ram());
+    checks.push(quiet(host));
     for (device, needed_for, remedy) in [
         ("/dev/fuse", "stacks of network disks", "modprobe fuse"),
         (
@@ -146,6 +149,20 @@ fn ram() -> Check {
         found,
         "stacks under load",
         "",
+    )
+}
+
+/// Time in which it is seen what others do.
+const BUSY_LOOK: Duration = Duration::from_millis(500);
+
+fn quiet(host: &dyn Host) -> Check {
+    let others = busy::during(BUSY_LOOK, host.clock());
+    check(
+        "quiet machine",
+        others.disturbance().is_none(),
+        others.line(),
+        "figures that tell of the storage alone",
+        "end what is at work (top, iotop), or measure later",
     )
 }
 

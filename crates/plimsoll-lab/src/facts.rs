@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::host::{HostError, LocalHost, mounts};
+use crate::medium;
 
 /// How long a program may take to say its version; a slower one is left out.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -70,7 +71,11 @@ pub fn target(path: &Path) -> Result<TargetFacts, HostError> {
         .ok_or_else(|| HostError::State(format!("{} lies on no known mount", dir.display())))?;
     let room = rustix::fs::statvfs(dir).map_err(HostError::sys("find the free room in", dir))?;
     let (major, minor) = device_numbers(data.dev());
+    let below = medium::below(dir);
     Ok(TargetFacts {
+        medium: below.words,
+        in_memory: below.in_memory,
+        disks: below.disks,
         path: dir.display().to_string(),
         mount_point: mount.point.display().to_string(),
         mount_source: mount.source,
@@ -80,8 +85,7 @@ pub fn target(path: &Path) -> Result<TargetFacts, HostError> {
         size_bytes: room.f_blocks * room.f_frsize,
         free_bytes: room.f_bavail * room.f_frsize,
         direct_align_bytes: direct_align(dir),
-        targets: Vec::new(),
-        striping: String::new(),
+        ..TargetFacts::default()
     })
 }
 
@@ -131,8 +135,7 @@ pub fn export(address: &str) -> Result<TargetFacts, HostError> {
         size_bytes: room.size_bytes,
         free_bytes: room.free_bytes,
         direct_align_bytes: 0,
-        targets: Vec::new(),
-        striping: String::new(),
+        ..TargetFacts::default()
     })
 }
 
@@ -199,6 +202,26 @@ pub fn check_writable(dir: &Path) -> Result<(), HostError> {
 #[must_use]
 pub fn is_block_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|data| data.file_type().is_block_device())
+}
+
+/// Which mount of this machine a path lies on, and of which file system: another one over it is another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MountIdentity {
+    mount: u64,
+    device: (u32, u32),
+}
+
+/// The mount that a path lies on now; `None` where there is no such path, or the kernel does not tell
+/// (before Linux 5.8).
+#[must_use]
+pub fn mount_identity(path: &Path) -> Option<MountIdentity> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let said = rustix::fs::statx(rustix::fs::CWD, path, AtFlags::empty(), wanted).ok()?;
+    let is_said = said.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    is_said.then_some(MountIdentity {
+        mount: said.stx_mnt_id,
+        device: (said.stx_dev_major, said.stx_dev_minor),
+    })
 }
 
 /// Bytes a device has read and written since it appeared.
@@ -346,6 +369,18 @@ mod tests {
             device_bytes(&number).unwrap();
         }
         assert!(device_bytes("999:999").is_err());
+    }
+
+    #[test]
+    fn directories_of_one_mount_lie_on_one_mount() {
+        let dir = tempfile::tempdir().unwrap();
+        let [first, second] = ["a", "b"].map(|name| dir.path().join(name));
+        for path in [&first, &second] {
+            fs::create_dir(path).unwrap();
+        }
+        assert_eq!(mount_identity(&first), mount_identity(&second));
+        assert_ne!(mount_identity(&first), mount_identity(Path::new("/proc")));
+        assert_eq!(mount_identity(&dir.path().join("absent")), None);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod attach;
+pub mod busy;
+pub mod claim;
 pub mod device;
 pub mod disks;
 pub mod doctor;
@@ -17,6 +19,8 @@ pub mod faults;
 pub mod host;
 pub mod journal;
 pub mod lustre;
+pub mod medium;
+pub mod orphans;
 pub mod proofs;
 pub mod raise;
 pub mod stacks;

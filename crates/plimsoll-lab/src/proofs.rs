@@ -4,17 +4,20 @@
 //! Invariants: everything is done in a directory that the caller made for it; what a proof takes
 //! away it brings back; a proof that could not be carried out is never taken for one that passed.
 
-use plimsoll_core::plan::{Action, Made, Proof};
+use plimsoll_core::plan::{Action, HERE, Made, Proof, Server};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::host::{HostError, Hosts};
+use crate::host::{Clock, HostError, Hosts, SystemClock};
 
 /// Synced writes of which each must reach the disk below.
-const FLUSHES: u64 = 8;
+const FLUSHES: u32 = 24;
+
+/// How often it is tried when others make the disk flush all the time.
+const FLUSH_TRIES: u32 = 4;
 
 /// Times a second client must see the newest of what the first wrote.
 const SIGHTINGS: u32 = 20;
@@ -47,6 +50,8 @@ pub struct Proved {
     pub what: String,
     /// What was seen.
     pub outcome: Outcome,
+    /// Whether figures mean nothing where it is not so. What others could do is no matter of figures.
+    pub is_about_data: bool,
 }
 
 /// Which proofs are wanted.
@@ -58,23 +63,32 @@ pub enum Depth {
     Whole,
 }
 
-/// Looks at every proof of what was made. `directory` lies below its mount; `id` is the journal's.
+/// Looks at every proof of what was made. `directory` lies below its mount; where there is none, only
+/// what needs none is looked at. `id` is the journal's.
 pub fn prove(
     made: &Made,
-    directory: &Path,
+    directory: Option<&Path>,
     id: &str,
     depth: Depth,
     hosts: &mut dyn Hosts,
 ) -> Vec<Proved> {
-    let bench = Bench { directory, id };
-    let wanted = made
-        .proofs
-        .iter()
-        .filter(|proof| depth == Depth::Whole || !matches!(proof, Proof::Survives { .. }));
+    let is_outside = |proof: &Proof| matches!(proof, Proof::Closed { .. } | Proof::Refused { .. });
+    let wanted = made.proofs.iter().filter(|proof| {
+        let is_quick = !matches!(proof, Proof::Survives { .. });
+        (depth == Depth::Whole || is_quick) && (directory.is_some() || is_outside(proof))
+    });
+    let clock = SystemClock::new();
+    let bench = Bench {
+        directory: directory.unwrap_or(Path::new("")),
+        id,
+        clock: &clock,
+        servers: &made.servers,
+    };
     wanted
         .map(|proof| Proved {
             what: words(proof),
             outcome: bench.look(proof, Path::new(&made.mount_dir), hosts),
+            is_about_data: !matches!(proof, Proof::Closed { .. }),
         })
         .collect()
 }
@@ -91,6 +105,10 @@ pub fn words(proof: &Proof) -> String {
             if *synced { "synced" } else { "written" }
         ),
         Proof::Refused { why, .. } => format!("no stranger can {why}"),
+        Proof::Closed { node, .. } => match node.as_str() {
+            HERE => "no other user of this machine gains anything by it".into(),
+            node => format!("no other user of node {node} gains anything by it"),
+        },
         Proof::Hidden { node, .. } => {
             format!("neither text nor names stand on the disk of {node} as they are")
         }
@@ -102,6 +120,8 @@ pub fn words(proof: &Proof) -> String {
 struct Bench<'a> {
     directory: &'a Path,
     id: &'a str,
+    clock: &'a dyn Clock,
+    servers: &'a [Server],
 }
 
 /// What a look at the machine came to: a fault of the stack, or of the look.
@@ -136,6 +156,7 @@ impl Bench<'_> {
                 undo,
                 ..
             } => self.refused(node, (before, attempt, undo), hosts),
+            Proof::Closed { node, .. } => closed(proof, node, hosts),
             Proof::Hidden { node, dirs } => self.hidden(node, dirs, hosts),
             Proof::Survives {
                 node,
@@ -156,6 +177,16 @@ impl Bench<'_> {
     }
 
     fn flushes(&self, node: &str, dir: &str, hosts: &mut dyn Hosts) -> Result<String, Trouble> {
+        // Servers of one machine share its disk: the flushes of the others are not those of one that is
+        // gone.
+        for server in self.servers.iter().filter(|server| server.node == node) {
+            let host = hosts.on(node)?;
+            let is_gone = |mark: &String| host.marked(mark).is_empty();
+            if !server.marks.is_empty() && server.marks.iter().all(is_gone) {
+                let text = format!("{} is gone: no process of it is there", server.name);
+                return Err(Trouble::Look(text));
+            }
+        }
         let mut count = || match hosts.on(node)?.flushes(Path::new(dir)) {
             Some(count) => Ok(count),
             None => Err(Trouble::Look(format!(
@@ -165,18 +196,37 @@ impl Bench<'_> {
         let file = self.file("flush");
         let write = "write and sync a file";
         let mut open = File::create(&file.0).map_err(Trouble::stack(write))?;
-        let before = count()?;
-        for n in 0..FLUSHES {
-            writeln!(open, "{n}").map_err(Trouble::stack(write))?;
-            open.sync_data().map_err(Trouble::stack(write))?;
+        let mut foreign = 0;
+        for _ in 0..FLUSH_TRIES {
+            foreign = 0;
+            let mut missed = 0;
+            for n in 0..FLUSHES {
+                let began = self.clock.now();
+                let before = count()?;
+                writeln!(open, "{n}").map_err(Trouble::stack(write))?;
+                open.sync_data().map_err(Trouble::stack(write))?;
+                let synced = count()?;
+                missed += u32::from(synced <= before);
+                // As long again without a sync: what the disk flushes then it does for others.
+                self.clock.pause(self.clock.now().saturating_sub(began));
+                foreign += u32::from(count()? > synced);
+            }
+            if missed > 0 {
+                let text =
+                    format!("{FLUSHES} syncs, of which {missed} made the disk flush nothing");
+                return Err(Trouble::Stack(text));
+            }
+            if foreign * 2 <= FLUSHES {
+                return Ok(format!(
+                    "{FLUSHES} syncs, each with a flush of the disk; in {foreign} of as many pauses it \
+                     flushed for others"
+                ));
+            }
         }
-        let seen = count()?.saturating_sub(before);
-        let text = format!("{FLUSHES} syncs, {seen} flushes of the disk");
-        if seen >= FLUSHES {
-            Ok(text)
-        } else {
-            Err(Trouble::Stack(text))
-        }
+        Err(Trouble::Look(format!(
+            "others make the same disk flush all the time: {foreign} of {FLUSHES} pauses without a sync \
+             had a flush, too"
+        )))
     }
 
     fn second_client(&self, mount: &Path, second: &Path, synced: bool) -> Result<String, Trouble> {
@@ -254,19 +304,23 @@ impl Bench<'_> {
         restore: &[(String, Action)],
         hosts: &mut dyn Hosts,
     ) -> Result<String, Trouble> {
-        let place = Scratch(self.directory.join("proof-files"));
-        fs::create_dir(&place.0).map_err(Trouble::stack("make a directory"))?;
-        within(&place.0, "write", |dir| write_files(dir, 0))?;
+        let place = ScratchDir::make(self.directory.join("proof-files"))?;
+        let files = place.0.as_path();
+        within(files, "write", |dir| write_files(dir, 0))?;
         self.all(lose, hosts)?;
-        let without = within(&place.0, "read", |dir| check_files(dir, 0))
-            .and_then(|()| within(&place.0, "write", |dir| write_files(dir, FILES)))
-            .and_then(|()| within(&place.0, "read", |dir| check_files(dir, FILES)));
-        self.all(restore, hosts)?;
+        let without = within(files, "read", |dir| check_files(dir, 0))
+            .and_then(|()| within(files, "write", |dir| write_files(dir, FILES)))
+            .and_then(|()| within(files, "read", |dir| check_files(dir, FILES)));
+        // What was taken away and is not there again is the stack's trouble, not the look's.
+        self.all(restore, hosts).map_err(|trouble| match trouble {
+            Trouble::Look(why) => Trouble::Stack(format!("could not bring {node} back: {why}")),
+            other => other,
+        })?;
         without.map_err(|trouble| match trouble {
             Trouble::Stack(text) => Trouble::Stack(format!("without {node}: {text}")),
             other => other,
         })?;
-        within(&place.0, "read", |dir| {
+        within(files, "read", |dir| {
             check_files(dir, 0).and_then(|()| check_files(dir, FILES))
         })?;
         Ok(format!(
@@ -276,6 +330,26 @@ impl Bench<'_> {
 
     fn all(&self, actions: &[(String, Action)], hosts: &mut dyn Hosts) -> Result<(), Trouble> {
         Ok(crate::faults::carry_out(actions, self.id, hosts)?)
+    }
+}
+
+/// What another user gains, tried as him.
+fn closed(proof: &Proof, node: &str, hosts: &mut dyn Hosts) -> Result<String, Trouble> {
+    let report = hosts.on(node)?.strange(proof)?;
+    if !report.gained.is_empty() {
+        let text = format!("another user could {}", report.gained.join("; "));
+        return Err(Trouble::Stack(text));
+    }
+    let (places, doors) = (report.places, report.doors);
+    let tried = format!(
+        "as nobody: {places} directories and disks closed, {doors} addresses let nobody in"
+    );
+    match report.unknown.is_empty() {
+        true => Ok(tried),
+        false => Err(Trouble::Look(format!(
+            "{tried}; {} was not tried: its protocol is not known here",
+            report.unknown.join("; ")
+        ))),
     }
 }
 
@@ -337,17 +411,33 @@ fn forget_cached(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 
-/// A file or directory of a proof, removed at its end.
+/// A file of a proof, removed at its end.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // The whole directory goes later; what cannot be removed now goes then.
-        let _ = if self.0.is_dir() {
-            fs::remove_dir_all(&self.0)
-        } else {
-            fs::remove_file(&self.0)
-        };
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A directory of a proof and its files, likewise. None of it is held open: what brings a node back may
+/// have to unmount what it lies on.
+struct ScratchDir(PathBuf);
+
+impl ScratchDir {
+    fn make(path: PathBuf) -> Result<ScratchDir, Trouble> {
+        fs::create_dir(&path).map_err(Trouble::stack("make a directory"))?;
+        Ok(ScratchDir(path))
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        for number in 0..2 * FILES {
+            let _ = fs::remove_file(self.0.join(number.to_string()));
+        }
+        let _ = fs::remove_dir(&self.0);
     }
 }
 

@@ -8,11 +8,12 @@ use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Made, Plan, Step};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::host::{HostError, Hosts, command_mark};
 use crate::journal::{Journal, JournalError, Record, StateDir};
+use crate::orphans;
 
 /// Longest wait for something in one piece: so long a wish to stop may go unseen.
 const WAIT_PIECE_S: u32 = 5;
@@ -346,7 +347,7 @@ fn one_pass(
     actions.extend(steps.map(|(n, node, action)| (Some(n), node, action)));
     let mut needed = Vec::new();
     for (n, node, action) in actions {
-        let (unreached, done) = if hosts.is_gone(&node) {
+        let (unreached, done) = if hosts.is_gone(&node) || hosts.is_given_up(&action) {
             (None, Ok(()))
         } else if holds_needed(&action, &node, &needed) {
             let why = "what is in it could not be carried out, and will be needed for that";
@@ -392,7 +393,7 @@ fn script_of(action: &Action) -> Option<PathBuf> {
 /// Whether an action removes a script of this node that did not end well: without it nothing could be
 /// tried again.
 fn holds_needed(action: &Action, node: &str, needed: &[(String, PathBuf)]) -> bool {
-    let Action::RemoveDir(dir) = action else {
+    let (Action::RemoveDir(dir) | Action::RemoveDirOf { path: dir, .. }) = action else {
         return false;
     };
     let mut scripts = needed.iter().filter(|(on, _)| on == node);
@@ -451,14 +452,52 @@ pub struct RazedJournal {
 /// # Errors
 /// When the state directory cannot be read.
 pub fn raze_all(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<RazedJournal>> {
-    state.remove_abandoned_temporaries()?;
-    let files = state.journal_files()?.into_iter();
-    Ok(files
-        .map(|path| RazedJournal {
-            result: Journal::open(&path, hosts.here().clock()).map(|journal| raze(journal, hosts)),
-            path,
-        })
-        .collect())
+    state.remove_abandoned()?;
+    let mut all = Vec::new();
+    for path in state.journal_files()? {
+        let result = raze_one(&path, hosts);
+        all.push(RazedJournal { path, result });
+    }
+    raze_orphans(state, hosts, &mut all)?;
+    Ok(all)
+}
+
+fn raze_one(path: &Path, hosts: &mut dyn Hosts) -> Result<Razed, JournalError> {
+    Journal::open(path, hosts.here().clock()).map(|journal| raze(journal, hosts))
+}
+
+/// The last look: what carries marks that no journal explains, or whose journal could not undo it.
+fn raze_orphans(
+    state: &StateDir,
+    hosts: &mut dyn Hosts,
+    all: &mut Vec<RazedJournal>,
+) -> io::Result<()> {
+    // What is on nodes is not found by marks here.
+    let is_stuck = |one: &&mut RazedJournal| match &one.result {
+        Ok(razed) => !razed.errors.is_empty() && razed.errors.iter().all(|e| e.unreached.is_none()),
+        Err(_) => false,
+    };
+    let failed: Vec<PathBuf> = all
+        .iter_mut()
+        .filter(is_stuck)
+        .map(|one| one.path.clone())
+        .collect();
+    let orphans = orphans::find(state, &failed)?;
+    if orphans.is_empty() {
+        return Ok(());
+    }
+    for orphan in &orphans {
+        let path = PathBuf::from(&orphan.name);
+        let result = hosts.on(HERE).map_or_else(
+            |_| Ok(Razed::default()),
+            |host| Ok(orphans::remove(orphan, host)),
+        );
+        all.push(RazedJournal { path, result });
+    }
+    for one in all.iter_mut().filter(|one| failed.contains(&one.path)) {
+        one.result = raze_one(&one.path, hosts);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

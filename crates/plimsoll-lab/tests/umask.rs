@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 #[test]
 fn a_journal_is_trusted_whatever_the_umask() {
     for umask in [Mode::empty(), Mode::WOTH, Mode::WGRP | Mode::WOTH] {
+        rustix::process::umask(Mode::WGRP | Mode::WOTH);
         let dir = tempfile::tempdir().unwrap();
         rustix::process::umask(umask);
         let header = Header {
@@ -22,9 +23,12 @@ fn a_journal_is_trusted_whatever_the_umask() {
             ask: None,
             nodes: Vec::new(),
         };
-        let journal = Journal::create(&StateDir::new(dir.path()), header).unwrap();
+        let journal = Journal::create(&StateDir::new(dir.path().join("state")), header).unwrap();
         let mode = journal.path().metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o644, "{umask:?}");
+        assert_eq!(mode & 0o777, 0o600, "{umask:?}");
+        let folder = journal.path().parent().unwrap();
+        let mode = folder.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{umask:?}");
         Record::read(journal.path()).unwrap();
     }
 }

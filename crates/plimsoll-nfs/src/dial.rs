@@ -15,18 +15,17 @@ const PRIVILEGED: std::ops::RangeInclusive<u16> = 665..=1023;
 
 /// A connection that does not block, from a privileged port when this process may have one.
 pub(crate) fn dial(to: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
-    if rustix::process::geteuid().is_root() {
-        for port in PRIVILEGED.rev() {
-            match dial_from(to, Some(port), limit) {
-                // In use, or still known from a connection before: another will do.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
-                    ) => {}
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
-                other => return other,
-            }
+    for port in PRIVILEGED.rev() {
+        match dial_from(to, Some(port), limit) {
+            // In use, or still known from a connection before: another will do.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
+                ) => {}
+            // Whom they belong to is a setting of the machine: where it is root alone, others get none.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            other => return other,
         }
     }
     dial_from(to, None, limit)

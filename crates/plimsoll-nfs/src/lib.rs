@@ -15,6 +15,7 @@
 mod address;
 mod dial;
 pub mod line;
+mod reply;
 mod session;
 mod share;
 pub mod wire;

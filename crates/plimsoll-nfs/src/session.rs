@@ -18,6 +18,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use crate::reply::{self, Called};
 use crate::share::Room;
 use crate::wire::{Handle, error_number};
 
@@ -26,6 +27,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// Longest reply of this kind that is believed: a full page of names is far below.
 const REPLY_MAX: usize = 1 << 20;
+
+/// The bits of the mark in front of a reply that are its length.
+const LENGTH: u32 = u32::MAX >> 1;
 
 /// Bytes of names asked for at once.
 const NAMES_BYTES: u32 = 64 << 10;
@@ -38,47 +42,100 @@ pub(crate) fn fault(text: &str, source: &io::Error) -> io::Error {
     io::Error::new(source.kind(), format!("{text}: {source}"))
 }
 
-/// A socket behind the traits of the library.
+/// A socket behind the traits of the library. Replies are fetched whole and looked at before the
+/// library sees a byte of them.
 #[derive(Debug)]
-pub(crate) struct Stream(TcpStream);
+pub(crate) struct Stream {
+    socket: TcpStream,
+    /// What the reply that is awaited answers.
+    called: Option<Called>,
+    /// Bytes of a call that are sent while others of it are not.
+    sent: usize,
+    /// The reply, from the mark of its length on, and how much of it the library has taken.
+    reply: Vec<u8>,
+    taken: usize,
+}
 
 impl Stream {
     pub(crate) fn new(socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(SILENCE_MAX))?;
         socket.set_write_timeout(Some(SILENCE_MAX))?;
-        Ok(Stream(socket))
+        Ok(Stream {
+            socket,
+            called: None,
+            sent: 0,
+            reply: Vec::new(),
+            taken: 0,
+        })
     }
-}
 
-impl AsyncRead for Stream {
-    async fn async_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.len() > REPLY_MAX {
+    /// Fetches the next reply.
+    fn fetch(&mut self) -> io::Result<()> {
+        self.reply.clear();
+        self.taken = 0;
+        let mut mark = [0; 4];
+        self.fill(&mut mark)?;
+        let len = (u32::from_be_bytes(mark) & LENGTH) as usize;
+        if len > REPLY_MAX {
             let text = "the server announces a reply that is too long";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        loop {
-            match self.0.read(buffer) {
+        let mut record = vec![0; len];
+        self.fill(&mut record)?;
+        let called = self.called.ok_or(io::ErrorKind::InvalidData)?;
+        reply::check(called, &record)?;
+        self.reply.extend(mark);
+        self.reply.append(&mut record);
+        Ok(())
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut have = 0;
+        while have < buffer.len() {
+            match self.socket.read(&mut buffer[have..]) {
                 Ok(0) => {
                     let text = "the server closed the connection";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
                 }
+                Ok(n) => have += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let text = format!("the server said nothing for {} s", SILENCE_MAX.as_secs());
                     return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                 }
-                other => return other,
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
+    }
+}
+
+impl AsyncRead for Stream {
+    async fn async_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.reply.len() {
+            self.fetch()?;
+        }
+        let rest = &self.reply[self.taken..];
+        let len = rest.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&rest[..len]);
+        self.taken += len;
+        Ok(len)
     }
 }
 
 impl AsyncWrite for Stream {
     async fn async_write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self.0.write(buffer)? {
+        // The library writes a call from its first byte on; what is behind that is the rest of it.
+        if self.sent == 0 {
+            self.called = Called::of(buffer);
+        }
+        match self.socket.write(buffer)? {
             0 => Err(io::ErrorKind::WriteZero.into()),
-            n => Ok(n),
+            n => {
+                self.sent = if n == buffer.len() { 0 } else { self.sent + n };
+                Ok(n)
+            }
         }
     }
 }

@@ -317,7 +317,7 @@ pub fn number_of(record: &[u8]) -> Option<u32> {
 /// When the record is no reply, is cut off, the server does not take our calls, or it claims to
 /// have moved more than was asked.
 pub fn answer<'a>(record: &'a [u8], ask: Ask, asked_bytes: u32) -> Result<Answer<'a>, Malformed> {
-    let mut reader = Reader { record, at: 4 };
+    let mut reader = Fields::behind_number(record);
     reader.accepted()?;
     let status = reader.word()?;
     if status != 0 {
@@ -359,13 +359,19 @@ pub fn answer<'a>(record: &'a [u8], ask: Ask, asked_bytes: u32) -> Result<Answer
     }
 }
 
-struct Reader<'a> {
+/// The fields of a reply, one after another.
+pub(crate) struct Fields<'a> {
     record: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+impl<'a> Fields<'a> {
+    /// Of a record, without the number of its call.
+    pub(crate) fn behind_number(record: &'a [u8]) -> Self {
+        Fields { record, at: 4 }
+    }
+
+    pub(crate) fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
         let end = self.at.checked_add(len);
         let found = end.and_then(|end| self.record.get(self.at..end));
         let found = found.ok_or(Malformed("it is cut off"))?;
@@ -373,7 +379,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    fn word(&mut self) -> Result<u32, Malformed> {
+    pub(crate) fn word(&mut self) -> Result<u32, Malformed> {
         let word = word_at(self.record, self.at).ok_or(Malformed("it is cut off"))?;
         self.at += 4;
         Ok(word)
@@ -384,15 +390,23 @@ impl<'a> Reader<'a> {
         bytes.try_into().map_err(|_| Malformed("it is cut off"))
     }
 
-    /// The header of a reply that was accepted and carried out.
-    fn accepted(&mut self) -> Result<(), Malformed> {
+    /// Bytes with their length in front, at most `limit` of them.
+    pub(crate) fn opaque(&mut self, limit: usize) -> Result<(), Malformed> {
+        let len = self.word()? as usize;
+        if len > limit {
+            return Err(Malformed("a length that is too long"));
+        }
+        self.bytes(len.next_multiple_of(4)).map(drop)
+    }
+
+    /// Passes over the header up to whether the call was denied, and of one that was not over the
+    /// verifier; says whether it was accepted.
+    fn is_accepted(&mut self) -> Result<bool, Malformed> {
         if self.word()? != REPLY {
             return Err(Malformed("it is a call"));
         }
         if self.word()? != 0 {
-            return Err(Malformed(
-                "the call was denied (does the server take AUTH_SYS?)",
-            ));
+            return Ok(false);
         }
         self.word()?;
         let len = self.word()?;
@@ -400,6 +414,21 @@ impl<'a> Reader<'a> {
             return Err(Malformed("its verifier is too long"));
         }
         self.bytes((len as usize).next_multiple_of(4))?;
+        Ok(true)
+    }
+
+    /// Passes over the header; says whether the call was accepted and carried out.
+    pub(crate) fn is_carried_out(&mut self) -> Result<bool, Malformed> {
+        Ok(self.is_accepted()? && self.word()? == 0)
+    }
+
+    /// The header of a reply that was accepted and carried out.
+    fn accepted(&mut self) -> Result<(), Malformed> {
+        if !self.is_accepted()? {
+            return Err(Malformed(
+                "the call was denied (does the server take AUTH_SYS?)",
+            ));
+        }
         match self.word()? {
             0 => Ok(()),
             1 => Err(Malformed("there is no NFS at this port")),
@@ -409,7 +438,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Attributes, if they are there.
-    fn attributes(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn attributes(&mut self) -> Result<(), Malformed> {
         if self.flag()? {
             self.bytes(84)?;
         }
@@ -424,7 +453,7 @@ impl<'a> Reader<'a> {
         self.attributes()
     }
 
-    fn flag(&mut self) -> Result<bool, Malformed> {
+    pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
         match self.word()? {
             0 => Ok(false),
             1 => Ok(true),

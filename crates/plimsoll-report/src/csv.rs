@@ -6,6 +6,7 @@
 use plimsoll_core::event::{KindStats, Results, TrialResult};
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
+use plimsoll_core::text::printable;
 
 use crate::put;
 
@@ -62,10 +63,16 @@ fn times(out: &mut String, histogram: &Histogram) {
     put!(*out, ",{}", histogram.max_ns());
 }
 
+/// A name as a field. A spreadsheet takes a field that begins like a formula for one, whoever
+/// gave the name, so an apostrophe goes before it (OWASP, CSV injection).
 fn field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
+    let mut text = printable(text);
+    if text.starts_with(['=', '+', '-', '@']) {
+        text.insert(0, '\'');
+    }
+    if text.contains(['"', ',']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        text.into()
+        text
     }
 }

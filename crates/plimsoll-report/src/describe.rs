@@ -105,22 +105,32 @@ fn headline(profile: &Profile) -> Vec<Sentence> {
 
 fn load_text(profile: &Profile) -> String {
     let direction = |d: &DirectionProfile| {
-        let rate = units::rate(d.ops_per_s.time);
-        let size = units::size(d.mean_size_bytes.time);
-        match (d.ops_per_s.time > 0.0, d.mean_size_bytes.time > 0.0) {
-            (false, _) => format!("no {}s", d.direction.name()),
-            (true, true) => format!("{rate} {}s/s of {size}", d.direction.name()),
-            (true, false) => format!("{rate} {}s/s", d.direction.name()),
+        let name = d.direction.name();
+        match (d.ops_per_s.map(|ops| ops.time), d.mean_size_bytes) {
+            (Some(ops), _) if ops <= 0.0 => format!("no {name}s"),
+            (Some(ops), Some(size)) => {
+                let size = units::size(size.time);
+                format!("{} {name}s/s of {size}", units::rate(ops))
+            }
+            (Some(ops), None) => format!("{} {name}s/s", units::rate(ops)),
+            (None, _) => {
+                let bytes = d.bytes_per_s.map_or(0.0, |bytes| bytes.time);
+                format!("{} {name}", units::throughput(bytes))
+            }
         }
     };
     let told: Vec<String> = profile.directions.iter().map(direction).collect();
-    let bytes = units::throughput(profile.bytes_per_s.time);
-    match told.is_empty() {
-        true => {
-            let ops = units::rate(profile.ops_per_s.time);
-            format!("{ops} operations/s, reads and writes not told apart: {bytes}")
+    let load = match (&told[..], profile.ops_per_s) {
+        ([], Some(ops)) => {
+            let ops = units::rate(ops.time);
+            format!("{ops} operations/s, reads and writes not told apart")
         }
-        false => format!("{}: {bytes}", told.join(" and ")),
+        ([], None) => "operations were not recorded".into(),
+        _ => told.join(" and "),
+    };
+    match profile.bytes_per_s {
+        Some(bytes) => format!("{load}: {}", units::throughput(bytes.time)),
+        None => load,
     }
 }
 
@@ -137,11 +147,20 @@ fn load_detail(profile: &Profile) -> String {
         let mean = units::three_digits(queue.average.time);
         told.push(format!("mean queue {mean}{how}"));
     }
-    let peaks = profile.directions.iter().filter(|d| d.ops_per_s.time > 0.0);
-    told.extend(peaks.map(|d| {
-        let peak = units::rate(d.rates.peak_per_s);
-        format!("at most {peak} {}s/s in an interval", d.direction.name())
+    told.extend(profile.directions.iter().filter_map(|d| {
+        let peak = d.rates?.peak_per_s;
+        let text = || {
+            format!(
+                "at most {} {}s/s in an interval",
+                units::rate(peak),
+                d.direction.name()
+            )
+        };
+        (peak > 0.0).then(text)
     }));
+    if profile.directions.iter().any(|d| d.ops_per_s.is_none()) {
+        told.push("operations were not recorded".into());
+    }
     told.join("; ")
 }
 
@@ -150,6 +169,7 @@ fn devices(devices: &Devices) -> Section {
         RankedBy::Queue => "the time their operations took together",
         RankedBy::Busy => "the time they were busy",
         RankedBy::Operations => "their operations",
+        RankedBy::Bytes => "their bytes",
     };
     let mut section = Section::new("Devices", "");
     let columns = [
@@ -170,8 +190,8 @@ fn devices(devices: &Devices) -> Section {
         let mut all = vec![dash(); columns.len()];
         all[0] = Cell::new("all").detail(format!("{counted} devices"));
         all[1] = Cell::new("");
-        all[2] = Cell::new(units::rate(devices.ops_per_s));
-        all[4] = Cell::new(units::throughput(devices.bytes_per_s));
+        all[2] = told(devices.ops_per_s, &units::rate);
+        all[4] = told(devices.bytes_per_s, &units::throughput);
         table.rows.push(all);
     }
     if devices.devices.iter().any(|d| d.counted_again) {
@@ -189,11 +209,12 @@ fn devices(devices: &Devices) -> Section {
     section
 }
 
+/// A figure; a dash where it was not recorded.
+fn told(value: Option<f64>, show: &dyn Fn(f64) -> String) -> Cell {
+    value.map_or_else(dash, |value| Cell::new(show(value)))
+}
+
 fn device(device: &DeviceLoad) -> Vec<Cell> {
-    let some = |value: Option<f64>, show: &dyn Fn(f64) -> String| match value {
-        Some(value) => Cell::new(show(value)),
-        None => dash(),
-    };
     let bracketed = |text: &str| match device.counted_again {
         true => Cell::new(format!("({text})")).tone(Tone::Muted),
         false => Cell::new(text),
@@ -201,12 +222,12 @@ fn device(device: &DeviceLoad) -> Vec<Cell> {
     vec![
         bracketed(&device.name),
         bracketed(device.layer.name()),
-        Cell::new(units::rate(device.ops_per_s)),
-        some(device.read_share, &percent),
-        some(device.bytes_per_s, &units::throughput),
-        some(device.busy, &percent),
-        some(device.queue, &units::three_digits),
-        some(device.response_ms, &|ms| {
+        told(device.ops_per_s, &units::rate),
+        told(device.read_share, &percent),
+        told(device.bytes_per_s, &units::throughput),
+        told(device.busy, &percent),
+        told(device.queue, &units::three_digits),
+        told(device.response_ms, &|ms| {
             units::duration(units::Nanos::from_secs_f64(ms / 1e3))
         }),
     ]
@@ -243,12 +264,13 @@ fn averages(profile: &Profile) -> Section {
             .notes
             .push(format!("Busy for {busy:.3} ms per operation."));
     }
-    if profile.directions.len() == 2 {
-        let shares = profile.directions.iter();
-        let shares: Vec<String> = shares.map(|d| format!("{:.0}", d.share * 100.0)).collect();
-        table
-            .notes
-            .push(format!("read : write = {}", shares.join(" : ")));
+    let shares = profile.directions.iter();
+    let shares: Option<Vec<String>> = shares
+        .map(|d| Some(format!("{:.0}", d.share? * 100.0)))
+        .collect();
+    if let Some([read, write]) = shares.as_deref() {
+        let text = format!("read : write = {read} : {write}");
+        table.notes.push(text);
     }
     section.items.push(Item::Table(table));
     section
@@ -270,19 +292,19 @@ pub(crate) struct AverageRow {
 /// Everything of a profile that has both averages.
 pub(crate) fn average_rows(profile: &Profile) -> Vec<AverageRow> {
     let mut rows = Vec::new();
-    let mut row = |figure: String, average: Average, unit: &'static str, decimals: usize| {
-        rows.push(AverageRow {
+    let mut row = |figure: String, average: Option<Average>, unit: &'static str, decimals| {
+        rows.extend(average.map(|average| AverageRow {
             figure,
             average,
             unit,
             decimals,
-        });
+        }));
     };
     let of = |average: Average, f: &dyn Fn(f64) -> f64| Average {
         stochastic: f(average.stochastic),
         time: f(average.time),
     };
-    let kib = |average: Average| of(average, &|bytes| bytes / 1024.0);
+    let kib = |average: Option<Average>| average.map(|a| of(a, &|bytes| bytes / 1024.0));
     if profile.directions.is_empty() {
         row("operations".into(), profile.ops_per_s, "1/s", 6);
         row("throughput".into(), kib(profile.bytes_per_s), "KiB/s", 6);
@@ -293,21 +315,24 @@ pub(crate) fn average_rows(profile: &Profile) -> Vec<AverageRow> {
         row(format!("{name} operations"), d.ops_per_s, "1/s", 6);
         row(format!("{name} throughput"), kib(d.bytes_per_s), "KiB/s", 6);
         row(format!("{name} throughput"), d.bytes_per_s, "B/s", 2);
-        row(
-            format!("{name} mean size"),
-            kib(d.mean_size_bytes),
-            "KiB",
-            3,
-        );
-        row(format!("{name} mean size"), d.mean_size_bytes, "B", 1);
+        let size = d.mean_size_bytes;
+        row(format!("{name} mean size"), kib(size), "KiB", 3);
+        row(format!("{name} mean size"), size, "B", 1);
+    }
+    if profile.directions.len() == 1 && profile.ops_per_s.is_some() {
+        row("operations".into(), profile.ops_per_s, "1/s", 6);
+    }
+    for other in &profile.others {
+        let unit = if other.is_bytes { "B/s" } else { "1/s" };
+        row(other.what.clone(), Some(other.per_s), unit, 6);
     }
     if let Some(busy) = profile.utilisation {
-        row("busy share of time".into(), busy, "1", 6);
+        row("busy share of time".into(), Some(busy), "1", 6);
         let idle = of(busy, &|busy| 1.0 - busy);
-        row("idle share of time".into(), idle, "1", 6);
+        row("idle share of time".into(), Some(idle), "1", 6);
     }
     if let Some(queue) = &profile.queue {
-        row("mean queue".into(), queue.average, "1", 6);
+        row("mean queue".into(), Some(queue.average), "1", 6);
     }
     rows
 }
@@ -322,23 +347,22 @@ fn spread(profile: &Profile) -> Option<Section> {
         "#burstiness (IDC)",
     ];
     let mut table = Table::new("Rates of the intervals", &columns);
-    table.rows = profile
-        .directions
-        .iter()
-        .map(|d| {
-            vec![
-                Cell::new(d.direction.name()),
-                Cell::new(units::rate(d.rates.median_per_s)),
-                Cell::new(units::rate(d.rates.p95_per_s)),
-                Cell::new(units::rate(d.rates.peak_per_s)),
-                d.idc
-                    .map_or_else(dash, |idc| Cell::new(format!("{idc:.0}"))),
-            ]
-        })
-        .collect();
+    let row = |d: &DirectionProfile| {
+        let rates = d.rates?;
+        let rate = |per_s| Cell::new(units::rate(per_s));
+        Some(vec![
+            Cell::new(d.direction.name()),
+            rate(rates.median_per_s),
+            rate(rates.p95_per_s),
+            rate(rates.peak_per_s),
+            told(d.idc, &|idc| format!("{idc:.0}")),
+        ])
+    };
+    table.rows = profile.directions.iter().filter_map(row).collect();
+    let is_empty = table.rows.is_empty();
     let mut section = Section::new("Spread", "");
     section.items.push(Item::Table(table));
-    (!profile.directions.is_empty()).then_some(section)
+    (!is_empty).then_some(section)
 }
 
 fn burst_text(burst: &Bursts) -> String {
@@ -355,6 +379,12 @@ fn burst_text(burst: &Bursts) -> String {
         burst.duty * 100.0,
         burst.share * 100.0
     )
+}
+
+/// The clock of `11:00:02.25+10:00`, without its zone.
+fn without_zone(time: &str) -> &str {
+    let end = time.find(['+', '-', 'Z']).unwrap_or(time.len());
+    &time[..end]
 }
 
 /// Seconds east of Greenwich at the end of `2010-07-14T11:00:02+10:00`; `None` without a date.

@@ -18,6 +18,7 @@ pub fn html(report: &Report) -> String {
     put!(
         out,
         "<meta charset=\"utf-8\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <meta name=\"color-scheme\" content=\"light dark\"/>\n\
          <title>{title} – Plimsoll</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
@@ -102,6 +103,11 @@ fn section(out: &mut String, number: usize, part: &Section) {
                 out.push_str("</dl>\n");
             }
             Item::Table(rows) => table(out, rows),
+            Item::Folded(line, rows) => {
+                put!(*out, "<details><summary>{}</summary>\n", prose(line));
+                table(out, rows);
+                out.push_str("</details>\n");
+            }
             Item::Chart(chart) => out.push_str(&draw(chart)),
         }
     }

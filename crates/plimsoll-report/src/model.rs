@@ -107,6 +107,8 @@ pub enum Item {
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
+    /// A table whose news fits into a line: the terminal shows the line, the page opens the table.
+    Folded(String, Table),
     /// A chart.
     Chart(Chart),
 }

@@ -107,6 +107,8 @@ pub(crate) fn tone(row: &Comparison) -> Tone {
         Verdict::Different => Tone::Bad,
         Verdict::Equivalent => Tone::Same,
         Verdict::Inconclusive => Tone::Muted,
+        Verdict::CannotCarry if row.arm_is_overloaded() => Tone::Bad,
+        Verdict::CannotCarry => Tone::Good,
     }
 }
 
@@ -114,9 +116,25 @@ pub(crate) fn tone(row: &Comparison) -> Tone {
 pub(crate) fn verdict(row: &Comparison) -> String {
     let word = row.verdict.name();
     match (row.verdict, tone(row)) {
-        (Verdict::Different, Tone::Good) => format!("{word}: better"),
-        (Verdict::Different, _) if !row.is_control => format!("{word}: worse"),
+        (Verdict::Different, Tone::Good) => format!("{word}: better{}", certainty(row)),
+        (Verdict::Different, _) if !row.is_control => format!("{word}: worse{}", certainty(row)),
+        (Verdict::CannotCarry, _) if row.base_is_overloaded() => match row.arm_is_overloaded() {
+            true => "neither can carry it".into(),
+            false => "the base cannot carry it".into(),
+        },
         _ => word.into(),
+    }
+}
+
+/// An interval whose ends differ by more than this factor says that there is an effect, and hardly
+/// anything of its size.
+const SIZE_KNOWN_MAX: f64 = 4.0;
+
+fn certainty(row: &Comparison) -> &'static str {
+    let is_wide = |ratio: &Ratio| ratio.high > SIZE_KNOWN_MAX * ratio.low;
+    match row.ratio.as_ref().is_some_and(is_wide) {
+        true => ", size unknown",
+        false => "",
     }
 }
 

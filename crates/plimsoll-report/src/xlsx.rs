@@ -169,7 +169,7 @@ fn device(sheet: &mut Worksheet, row: u32, load: &DeviceLoad) -> Result<(), Xlsx
     sheet.write(row, 1, load.layer.name())?;
     sheet.write(row, 2, if load.counted_again { "yes" } else { "no" })?;
     let figures = [
-        Some(load.ops_per_s),
+        load.ops_per_s,
         load.read_share,
         load.bytes_per_s,
         load.busy,

@@ -10,7 +10,7 @@ use plimsoll_core::model::{Bursts, Direction, Phase, Rates, Stretch};
 use plimsoll_core::op::Kind;
 use plimsoll_core::profile::{
     Average, Description, DeviceLoad, Devices, DirectionProfile, Dispersion, InFlight,
-    IntervalRates, KindProfile, Layer, MissRatio, Point, Profile, Queue, QueueSource,
+    IntervalRates, KindProfile, Layer, MissRatio, OtherProfile, Point, Profile, Queue, QueueSource,
     RequestsProfile, SizeCount, Skew, Streams, Times, WorkingSet,
 };
 use plimsoll_core::units::Nanos;
@@ -28,7 +28,7 @@ fn device(name: &str, busy: f64) -> DeviceLoad {
         name: name.into(),
         layer: Layer::Disk,
         counted_again: false,
-        ops_per_s: 1_000.0 * busy,
+        ops_per_s: Some(1_000.0 * busy),
         read_share: Some(0.75),
         bytes_per_s: Some(8e6 * busy),
         busy: Some(busy),
@@ -40,15 +40,15 @@ fn device(name: &str, busy: f64) -> DeviceLoad {
 fn direction(direction: Direction, ops: f64) -> DirectionProfile {
     DirectionProfile {
         direction,
-        ops_per_s: average(ops),
-        bytes_per_s: average(ops * 8192.0),
-        mean_size_bytes: average(8192.0),
-        share: ops / 400.0,
-        rates: IntervalRates {
+        ops_per_s: Some(average(ops)),
+        bytes_per_s: Some(average(ops * 8192.0)),
+        mean_size_bytes: Some(average(8192.0)),
+        share: Some(ops / 400.0),
+        rates: Some(IntervalRates {
             median_per_s: ops / 2.0,
             p95_per_s: ops * 2.0,
             peak_per_s: ops * 3.0,
-        },
+        }),
         idc: Some(123.4),
     }
 }
@@ -95,8 +95,13 @@ fn profile() -> Profile {
         intervals: 60,
         intervals_dropped: 1,
         interval_s: 5.0,
-        ops_per_s: average(400.0),
-        bytes_per_s: average(400.0 * 8192.0),
+        ops_per_s: Some(average(400.0)),
+        bytes_per_s: Some(average(400.0 * 8192.0)),
+        others: vec![OtherProfile {
+            what: "flushes".into(),
+            per_s: average(588.0),
+            is_bytes: false,
+        }],
         directions: vec![
             direction(Direction::Read, 300.0),
             direction(Direction::Write, 100.0),
@@ -139,10 +144,11 @@ fn requests() -> RequestsProfile {
     (1..=5_000).for_each(|i| histogram.record(Nanos(i * 1_000)));
     let times = Times::of(&histogram);
     RequestsProfile {
+        tells_kinds: true,
         kinds: vec![KindProfile {
             kind: Kind::Read,
             requests: 5_000,
-            bytes: 5_000 * 4096,
+            bytes: Some(5_000 * 4096),
             response: times.clone(),
         }],
         sizes: vec![SizeCount {
@@ -163,6 +169,7 @@ fn requests() -> RequestsProfile {
             zones: 0.01,
             requests: 0.2,
         }],
+        resolution_ns: 1,
         span_bytes: 1 << 34,
         working_set: vec![WorkingSet {
             window_s: 300.0,
@@ -275,4 +282,53 @@ fn a_description_in_which_nothing_is_known_is_still_told() {
     let text = terminal(&describe(&bare), 60, false, false);
     assert!(text.contains("reads and writes not told apart"), "{text}");
     assert!(text.contains("none found"), "{text}");
+}
+
+#[test]
+fn what_was_not_recorded_is_a_dash_and_never_nought() {
+    let mut bare = description(None);
+    let bytes_only = DeviceLoad {
+        ops_per_s: None,
+        read_share: None,
+        busy: None,
+        ..device("sda", 0.5)
+    };
+    let other = DeviceLoad {
+        name: "sdb".into(),
+        bytes_per_s: None,
+        ..bytes_only.clone()
+    };
+    bare.devices = Devices::rank(vec![bytes_only, other], &|_| None);
+    let only_bytes = |d: Direction| DirectionProfile {
+        ops_per_s: None,
+        mean_size_bytes: None,
+        share: None,
+        rates: None,
+        idc: None,
+        ..direction(d, 1.0)
+    };
+    bare.profile = Profile {
+        ops_per_s: None,
+        directions: vec![only_bytes(Direction::Read)],
+        points: Vec::new(),
+        phases: Vec::new(),
+        others: Vec::new(),
+        ..profile()
+    };
+    let text = terminal(&describe(&bare), 100, false, false);
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
+    for device in ["sda", "sdb", "all"] {
+        assert!(line(device).contains('–'), "{text}");
+    }
+    assert!(text.contains("operations were not recorded"), "{text}");
+    assert!(text.contains("their bytes"), "{text}");
+    for nought in [
+        "0.00 operations",
+        "-0 B",
+        " 0 B/s",
+        "no reads",
+        "read operations",
+    ] {
+        assert!(!text.contains(nought), "{nought}: {text}");
+    }
 }

@@ -14,6 +14,7 @@ use common::{Size, results};
 use phases::{of_phases, of_programs};
 use plimsoll_core::event::{Results, ServerUse};
 use plimsoll_core::load::{ClockOffset, Lost, NodeResult};
+use plimsoll_core::others::{DiskBefore, OthersUse};
 use plimsoll_core::target::StorageTarget;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
@@ -57,6 +58,33 @@ fn the_reports_of_fixed_results_are_as_they_were() {
     snapshot("report.html", &page(&results));
     snapshot("report.txt", &text(&results));
     snapshot("report.csv", &csv(&results));
+}
+
+#[test]
+fn a_busy_machine_and_a_system_in_memory_are_headlines() {
+    let mut results = results(SMALL);
+    assert!(!text(&results).contains("noisy machine"));
+    for trial in &mut results.trials {
+        trial.others = Some(OthersUse {
+            length: trial.length,
+            cpus: 4,
+            cpu_ns: trial.length.0 * 4 * 71 / 100,
+            disk: Some(DiskBefore {
+                disk: "vda".into(),
+                length: Nanos(1000),
+                busy: Nanos(400),
+            }),
+            ..OthersUse::default()
+        });
+    }
+    let words = "other processes used 71 % of the CPUs and 40 % of vda during the trials";
+    assert!(text(&results).contains(words), "{}", text(&results));
+    let facts = results.manifest.arms[0].facts.as_mut().unwrap();
+    facts.file_system = "tmpfs".into();
+    let report = build(&results);
+    let first = &report.headline[0];
+    assert!(first.text.contains("is memory (tmpfs)"), "{}", first.text);
+    assert!(!text(&results).contains("served nothing"));
 }
 
 /// The model once more at two corners; at the harsh one the systems change places.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From values per block to a verdict.
 //!
-//! The rule, fixed before the first block and never widened afterwards:
+//! Before all else: a system whose backlog grew to the end in most blocks *cannot carry* the load.
+//! Response times of such a system have no upper limit, so there is nothing to compare, and nothing
+//! clearer to say.
+//!
+//! The rule for the others, fixed before the first block and never widened afterwards:
 //! * *equivalent* when the (1 - 2α) interval of the ratio lies within the margin (two one-sided
 //!   tests; α = 1 - confidence, so 90 % for a confidence of 95 %);
 //! * else *different* when the interval of the policy's confidence excludes 1 and the estimate lies
@@ -13,10 +17,11 @@
 //! exp(max(|ln low|, |ln high|)) - 1. Confidence holds per comparison: nothing is corrected for
 //! several arms, so of 20 arms without a difference one interval is expected to miss 1.
 
-use plimsoll_core::comparison::{Comparison, Metric, Policy, Verdict};
+use plimsoll_core::comparison::{Carried, Comparison, Metric, Policy, Verdict};
 use plimsoll_core::event::{Manifest, TrialResult};
 use plimsoll_core::num::saturating_u32;
 
+use crate::overload::carried;
 use crate::paired::Paired;
 use crate::power::{BLOCKS_MAX, POWER, Test, fewest_blocks};
 use crate::summary::{geometric_mean, is_usable};
@@ -34,7 +39,8 @@ pub struct ArmValues {
 
 /// Every comparison that the trials of a run allow, workload by workload and phase by phase.
 ///
-/// Trials cut short, and those with failed operations or bad data, are left out. When a trial was
+/// Trials cut short, those with failed operations or bad data, and those whose generator was not let
+/// run are left out; what an overloaded system had not finished is no failure. When a trial was
 /// repeated in a block, the last result counts.
 #[must_use]
 pub fn compare_all(manifest: &Manifest, trials: &[TrialResult]) -> Vec<Comparison> {
@@ -62,7 +68,9 @@ fn each(manifest: &Manifest, trials: &[TrialResult], compare: Compare) -> Vec<Co
         if let Some(metric) = entry.workload.metric() {
             let value = |trial: &TrialResult| Some(trial.value(metric));
             let arms = arm_values(manifest, &usable, value);
-            all.extend(compare(&entry.label, metric, &arms, &manifest.policy));
+            let mut rows = compare(&entry.label, metric, &arms, &manifest.policy);
+            judge_load(&mut rows, trials, &entry.label, None);
+            all.extend(rows);
             continue;
         }
         // Phases are compared one by one. All trials have the same: those of the first tell them.
@@ -73,10 +81,46 @@ fn each(manifest: &Manifest, trials: &[TrialResult], compare: Compare) -> Vec<Co
             };
             let label = phase_label(&entry.label, &phase.name);
             let arms = arm_values(manifest, &usable, value);
-            all.extend(compare(&label, phase.metric, &arms, &manifest.policy));
+            let mut rows = compare(&label, phase.metric, &arms, &manifest.policy);
+            judge_load(&mut rows, trials, &entry.label, Some(&phase.name));
+            all.extend(rows);
         }
     }
     all
+}
+
+/// Says of each row which of both systems cannot carry the load, if one cannot.
+fn judge_load(
+    rows: &mut [Comparison],
+    trials: &[TrialResult],
+    workload: &str,
+    phase: Option<&str>,
+) {
+    let of = |arm: &str| {
+        let here = |t: &&TrialResult| t.trial.workload == workload && t.trial.arm == arm;
+        carried(trials.iter().filter(here), phase)
+    };
+    for row in rows {
+        let (base, arm) = (of(&row.base), of(&row.arm));
+        let seen = |one: Option<Carried>| one.is_some_and(|one| one.blocks_overloaded > 0);
+        if !seen(base) && !seen(arm) {
+            continue;
+        }
+        (row.base_carried, row.arm_carried) = (base, arm);
+        if row.base_is_overloaded() || row.arm_is_overloaded() {
+            row.verdict = Verdict::CannotCarry;
+            (row.ratio, row.detectable, row.blocks_needed) = (None, None, None);
+            row.reason = String::new();
+        } else {
+            let blocks = |one: Option<Carried>| one.map_or(0, |one| one.blocks_overloaded);
+            let text = format!(
+                "the backlog grew to the end in {} of {} trials, so this load is near the limit",
+                blocks(base) + blocks(arm),
+                base.map_or(0, |one| one.blocks) + arm.map_or(0, |one| one.blocks),
+            );
+            row.reason = joined(&row.reason, &text);
+        }
+    }
 }
 
 /// What a phase of a workload is called in comparisons.
@@ -224,6 +268,8 @@ impl Judge {
             detectable: None,
             noise_floor: self.control.map(|_| self.floor().exp_m1()),
             blocks_needed: None,
+            base_carried: None,
+            arm_carried: None,
         };
         if pairs.logs.is_empty() {
             // Nothing is shared, so each arm can only speak for itself.
@@ -271,6 +317,7 @@ impl Judge {
             _ => Verdict::Inconclusive,
         };
         row.reason = match row.verdict {
+            Verdict::CannotCarry => String::new(),
             Verdict::Equivalent if distinct => format!(
                 "a difference of {} is measurable, but it is within the margin of {}",
                 percent(paired.mean.abs().exp_m1()),

@@ -9,10 +9,12 @@
 
 pub mod compare;
 pub mod events;
+pub mod overload;
 pub mod paired;
 pub mod power;
 pub mod student;
 pub mod summary;
 
 pub use compare::{ArmValues, compare, compare_all, compare_steps, phase_label};
+pub use overload::{carried, generator_was_busy};
 pub use summary::Summary;

@@ -10,6 +10,7 @@ use plimsoll_core::model::{Cell, Load};
 use plimsoll_core::num::round_u64;
 use plimsoll_core::units::Nanos;
 
+use crate::bursts::median_length_s;
 use crate::series::{Column, DiskMetric, DiskSeries, Interval};
 
 /// The four counters without which there are no cells.
@@ -37,6 +38,13 @@ pub(crate) struct Cells {
     pub(crate) dropped: u64,
     /// Of these, those in which a counter rose by more than any disk can do.
     pub(crate) implausible: u64,
+}
+
+impl Cells {
+    /// How long one of them is, as a rule.
+    pub(crate) fn step(&self) -> Nanos {
+        Nanos::from_secs_f64(median_length_s(&self.cells))
+    }
 }
 
 /// Whether a disk can do so much: the larger of reads and writes, and of their bytes.

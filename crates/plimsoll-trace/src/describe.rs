@@ -70,6 +70,7 @@ pub fn describe(
     let (Some(disk), false) = (disk.or(busiest), disks.is_empty()) else {
         return Err(TraceError::NoDisks {
             recording: about.name.clone(),
+            damage: counters.damage().cloned(),
         });
     };
     let (profile, warnings) = in_full(counters, &counters.series(disk, window)?, window)?;
@@ -102,10 +103,15 @@ fn in_full(
     let (from, to) = ends(series, window);
     let times = counters.times();
     let seen = Seen::of(&found);
-    let phases = seen.phases(&found, &|at| times.civil(at));
-    let ends = (times.civil(from), times.civil(to));
-    let mut warnings = warnings(series, &found);
+    let step = found.step();
     let missing = NEEDED.iter().filter(|m| series.column(**m).is_none());
+    // Of loads of which a part is unknown nothing can be told apart.
+    let phases = match missing.clone().count() {
+        0 => seen.phases(&found, &|at| times.civil_to(at, step)),
+        _ => Vec::new(),
+    };
+    let ends = (times.civil_to(from, step), times.civil_to(to, step));
+    let mut warnings = warnings(series, &found);
     warnings.extend(missing.map(|m| format!("{} was not recorded", m.pcp_name())));
     let profile = profile(series, &found, (&seen.bursts, &phases), ends);
     Ok((profile, warnings))

@@ -101,16 +101,24 @@ pub enum TraceError {
         what: String,
     },
     /// No format is recognised.
-    #[error(
-        "read {file}: it is no recording of a kind that is known here, or its beginning is \
-         damaged; known are {}",
-        formats.join(", ")
-    )]
+    #[error("read {file}: it is no recording of a kind that is known here{}", closest(*hint, formats))]
     Unknown {
         /// The file.
         file: String,
         /// The formats that were tried.
         formats: Vec<&'static str>,
+        /// What it is close to, and the command that makes a recording of it.
+        hint: Option<&'static str>,
+    },
+    /// It is a pipe, a socket or a terminal.
+    #[error(
+        "read {path}: it is {what}, and a recording is read several times; write it into a file first"
+    )]
+    NoFile {
+        /// What was asked for.
+        path: String,
+        /// What it is.
+        what: &'static str,
     },
     /// Several archives that are not one recording.
     #[error("open {recording} as one recording: its archives {why}; open one: {}", archives.join(", "))]
@@ -152,10 +160,12 @@ pub enum TraceError {
         interval: f64,
     },
     /// The recording has no disks at all.
-    #[error("describe {recording}: it has no figures of disks (in PCP: disk.dev.*); record those")]
+    #[error("describe {recording}: {}", no_disks(damage.as_ref()))]
     NoDisks {
         /// The recording.
         recording: String,
+        /// Behind which they may have stood.
+        damage: Option<Damage>,
     },
     /// Requests of which a recording does not tell enough.
     #[error(
@@ -167,6 +177,14 @@ pub enum TraceError {
         recording: String,
         /// What it does not tell.
         lacks: String,
+    },
+    /// What was read is hardly what was recorded.
+    #[error("fit {recording}: {reason}")]
+    Misread {
+        /// The recording.
+        recording: String,
+        /// What speaks against it, and what to do.
+        reason: String,
     },
     /// Of this recording no distributions are made.
     #[error("make distributions of {recording}: {reason}")]
@@ -265,6 +283,26 @@ pub enum TraceError {
         /// Why not.
         reason: String,
     },
+}
+
+/// What is said of a file of no known kind beyond that.
+fn closest(hint: Option<&str>, formats: &[&str]) -> String {
+    match hint {
+        Some(hint) => format!("; {hint}"),
+        None => format!(
+            ", or its beginning is damaged; known are {}",
+            formats.join(", ")
+        ),
+    }
+}
+
+fn no_disks(damage: Option<&Damage>) -> String {
+    match damage {
+        Some(Damage { file, offset, what }) => {
+            format!("no figures of disks can be read; {file} is damaged at byte {offset}: {what}")
+        }
+        None => "it has no figures of disks (in PCP: disk.dev.*); record those".into(),
+    }
 }
 
 /// At most this many disks are listed in a message: it must stay readable on a large host.

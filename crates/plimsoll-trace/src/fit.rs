@@ -8,7 +8,7 @@ use plimsoll_core::model::{Arrivals, Cell, Envelope, Facts, Fidelity, Known, Mod
 use plimsoll_core::op::Kind;
 use plimsoll_core::profile::{Profile, QueueSource};
 use plimsoll_core::rng::Seed;
-use plimsoll_core::units::{Nanos, size};
+use plimsoll_core::units::{Nanos, size, three_digits, throughput};
 
 use crate::cells::{Cells, cells};
 use crate::error::TraceError;
@@ -16,7 +16,7 @@ use crate::fidelity::fidelity;
 use crate::phases::Seen;
 use crate::profile::profile;
 use crate::recording::Counters;
-use crate::series::{DiskSeries, Verdict};
+use crate::series::{DiskMetric, DiskSeries, Verdict};
 use crate::window::Window;
 
 /// Fewest intervals that make a model.
@@ -92,12 +92,10 @@ pub(crate) fn fit_within(
     };
     check_totals(&found.cells).map_err(envelope)?;
     let seen = Seen::of(&found);
-    let phases = seen.phases(&found, &|at| counters.times().civil(at));
+    let times = counters.times();
+    let step = found.step();
+    let phases = seen.phases(&found, &|at| times.civil_to(at, step));
     let ends = ends(&series, &options.window);
-    let (from, to) = (
-        counters.times().civil(ends.0),
-        counters.times().civil(ends.1),
-    );
     let mut model = Model {
         name: options.name.clone(),
         source: Provenance {
@@ -105,8 +103,8 @@ pub(crate) fn fit_within(
             format: counters.about().format.clone(),
             host: counters.about().host.clone(),
             disk: disk(),
-            from: from.clone(),
-            to: to.clone(),
+            from: times.civil(ends.0),
+            to: times.civil(ends.1),
             intervals_dropped: found.dropped,
             left_out: Vec::new(),
             changes: Vec::new(),
@@ -122,7 +120,9 @@ pub(crate) fn fit_within(
     };
     check_working_set(&found.cells, model.facts.working_set_bytes.value)?;
     let mut warnings = warnings(&series, &found);
+    warnings.extend(not_played(&series, &model.facts));
     model.fidelity = self_check(&model, check_ops_max, &mut warnings);
+    let (from, to) = (times.civil_to(ends.0, step), times.civil_to(ends.1, step));
     let profile = profile(&series, &found, (&model.bursts, &model.phases), (from, to));
     model.facts.in_flight = in_flight(&profile);
     check_threads(&model)?;
@@ -262,6 +262,37 @@ fn bin(played: Vec<Cell>, facts: &Facts) -> Vec<Cell> {
     counted
 }
 
+/// Least flushes of a write at which writes are likely to be durable when they end.
+const FLUSHES_PER_WRITE_MIN: f64 = 0.1;
+
+/// What was counted of a disk and is part of no load that is played.
+pub(crate) fn not_played(series: &DiskSeries, facts: &Facts) -> Vec<String> {
+    let rate = |metric| {
+        series
+            .averages(metric)
+            .map_or(0.0, |averages| averages.time)
+    };
+    let (flushes, discards) = (rate(DiskMetric::Flushes), rate(DiskMetric::Discards));
+    let (writes, discarded) = (rate(DiskMetric::Writes), rate(DiskMetric::DiscardBytes));
+    let is_sync = facts.syncs().each_write;
+    let mut told = Vec::new();
+    if flushes > 0.0 && !is_sync {
+        let count = three_digits(flushes);
+        let beside = format!("{count} flushes/s beside {} writes/s", three_digits(writes));
+        told.push(match flushes >= FLUSHES_PER_WRITE_MIN * writes {
+            true => format!("{beside} are recorded and not played: add --declare sync"),
+            false => format!("{beside} are recorded and not played"),
+        });
+    }
+    if discards > 0.0 {
+        let (count, bytes) = (three_digits(discards), throughput(discarded));
+        told.push(format!(
+            "{count} discards/s ({bytes}) are recorded and not played"
+        ));
+    }
+    told
+}
+
 pub(crate) fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
     let mut warnings = series.warnings.clone();
     warnings.extend(series.damage.as_ref().map(ToString::to_string));
@@ -270,6 +301,16 @@ pub(crate) fn warnings(series: &DiskSeries, found: &Cells) -> Vec<String> {
             "{} of {} intervals were left out (gaps, resets or wraps of a counter)",
             found.dropped,
             found.dropped + found.cells.len() as u64
+        ));
+    }
+    let long = series.grid().iter().filter(|i| i.verdict == Verdict::Long);
+    let lengths = long.map(|i| i.to_unix_ns - i.from_unix_ns);
+    if let Some(longest) = lengths.clone().max() {
+        warnings.push(format!(
+            "{} of them are more than 20 times as long as their neighbours (the longest {}): when in \
+             them the load came is not known",
+            lengths.count(),
+            Nanos(longest)
         ));
     }
     if found.implausible > 0 {

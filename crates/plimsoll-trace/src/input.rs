@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compressed;
 use crate::error::{Damage, TraceError};
+use crate::utf16::{ByteOrder, FromUtf16};
 
 /// Bytes that are read at once, and the longest line of most formats.
 const PIECE_BYTES: usize = 256 << 10;
@@ -20,7 +21,11 @@ const WRONG_IN_A_ROW_MAX: u64 = 1000;
 /// Of a quoted line.
 const QUOTED_BYTES: usize = 80;
 
-/// A file that is read from its start to its end. Offsets are those of its decompressed bytes.
+/// What editors and Windows put in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A file that is read from its start to its end. Offsets are those of its decompressed bytes, in
+/// UTF-8. A mark of the order of bytes in front is passed over.
 pub struct Input {
     name: String,
     /// Where it lies, if it is a file.
@@ -80,6 +85,18 @@ impl Input {
             at_end: false,
         };
         input.read_until(HEAD_BYTES)?;
+        let read = &input.piece[..input.to];
+        if let Some(order) = ByteOrder::of(read) {
+            // What was read so far is read once more, as text.
+            let read = io::Cursor::new(read.to_vec());
+            input.source = Box::new(FromUtf16::new(Box::new(read.chain(input.source)), order));
+            (input.to, input.at_end) = (0, false);
+            input.read_until(HEAD_BYTES)?;
+        }
+        if input.piece[..input.to].starts_with(BYTE_ORDER_MARK) {
+            input.from = BYTE_ORDER_MARK.len();
+            input.offset = BYTE_ORDER_MARK.len() as u64;
+        }
         Ok(input)
     }
 
@@ -191,10 +208,13 @@ impl Input {
                 }
                 Ok(n) => self.to += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => {
+                Err(error) => {
+                    // Of a compressed file it is cut or damaged; where is told by what came before.
+                    let place = self.offset + (self.to - self.from) as u64;
+                    let text = format!("{error}, after {place} bytes of its content");
                     return Err(TraceError::Read {
                         file: self.name.clone(),
-                        source,
+                        source: io::Error::new(error.kind(), text),
                     });
                 }
             }
@@ -289,6 +309,25 @@ mod tests {
             assert_eq!(found, expect, "{drip}");
         }
         assert!(lines(b"", 1).is_empty());
+    }
+
+    #[test]
+    fn marks_of_the_order_of_bytes_and_utf_16_are_no_matter_to_readers() {
+        assert_eq!(lines(b"\xef\xbb\xbfone\r\ntwo", 2)[0], (3, b"one".to_vec()));
+        let text = "Zeit;Gr\u{f6}\u{df}e\r\n1;2\r\n".repeat(2_000);
+        for order in [u16::to_le_bytes, u16::to_be_bytes] {
+            let marked = "\u{feff}".encode_utf16().chain(text.encode_utf16());
+            let bytes: Vec<u8> = marked.flat_map(order).collect();
+            let found = lines(&bytes, 777);
+            let expect: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
+            assert_eq!(
+                found.iter().map(|(_, l)| &l[..]).collect::<Vec<_>>(),
+                expect
+            );
+        }
+        // Any other bytes that begin so stay as they are.
+        let other = b"\xff\xfe\x80\x90\xa1\xb2\xc3\xd4 binary";
+        assert_eq!(lines(other, 100), [(0, other.to_vec())]);
     }
 
     #[test]

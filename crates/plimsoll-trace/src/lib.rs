@@ -31,6 +31,7 @@ mod recorded;
 mod recording;
 pub mod requests;
 mod series;
+mod utf16;
 mod verify;
 mod window;
 

@@ -4,8 +4,8 @@
 use plimsoll_core::model::{Bursts, Cell, Direction, Phase};
 use plimsoll_core::num::ratio;
 use plimsoll_core::profile::{
-    Average, DeviceLoad, DirectionProfile, IntervalRates, Layer, Point, Points, Profile, Queue,
-    QueueSource,
+    Average, DeviceLoad, DirectionProfile, IntervalRates, Layer, OtherProfile, Point, Points,
+    Profile, Queue, QueueSource,
 };
 
 use crate::binned::{idc, quantile, sorted};
@@ -25,12 +25,11 @@ pub(crate) fn profile(
     let figures = Direction::BOTH.map(|direction| DirectionFigures::of(averages, direction));
     let figures = || figures.iter().flatten();
     let ops_per_s = total(averages, [DiskMetric::Reads, DiskMetric::Writes])
-        .or(averages.figure(DiskMetric::Ops).map(both))
-        .unwrap_or(ZERO);
+        .or(averages.figure(DiskMetric::Ops).map(both));
     let utilisation = utilisation(averages);
     let busy_ms_per_op = utilisation
-        .filter(|_| ops_per_s.time > 0.0)
-        .map(|busy| busy.time / ops_per_s.time * 1e3);
+        .zip(ops_per_s.filter(|ops| ops.time > 0.0))
+        .map(|(busy, ops)| busy.time / ops.time * 1e3);
     Profile {
         disk: series.disk.clone(),
         from,
@@ -39,11 +38,11 @@ pub(crate) fn profile(
         intervals_dropped: cells.dropped,
         interval_s: median_length_s(&cells.cells),
         ops_per_s,
-        bytes_per_s: total(averages, [DiskMetric::ReadBytes, DiskMetric::WriteBytes])
-            .unwrap_or(ZERO),
+        bytes_per_s: total(averages, [DiskMetric::ReadBytes, DiskMetric::WriteBytes]),
         directions: figures()
-            .map(|f| f.profile(&cells.cells, ops_per_s.stochastic))
+            .map(|f| f.profile(&cells.cells, ops_per_s))
             .collect(),
+        others: others(averages),
         utilisation,
         queue: integrated(averages).or_else(|| sampled(series)),
         busy_ms_per_op,
@@ -54,14 +53,36 @@ pub(crate) fn profile(
     }
 }
 
-/// The sum of two figures; what was not recorded counts as nothing. `None` when neither was.
+/// The sum of two figures; `None` when one of them was not recorded.
 fn total(averages: &DiskAverages, metrics: [DiskMetric; 2]) -> Option<Average> {
-    let known = metrics.map(|metric| averages.figure(metric).map(both));
-    let known = known.into_iter().flatten();
-    known.reduce(|a, b| Average {
+    let [a, b] = metrics.map(|metric| averages.figure(metric).map(both));
+    let (a, b) = (a?, b?);
+    Some(Average {
         stochastic: a.stochastic + b.stochastic,
         time: a.time + b.time,
     })
+}
+
+/// What is counted and not played, in the words of reports.
+pub(crate) const OTHERS: [(DiskMetric, &str); 5] = [
+    (DiskMetric::Flushes, "flushes"),
+    (DiskMetric::Discards, "discards"),
+    (DiskMetric::DiscardBytes, "discarded bytes"),
+    (DiskMetric::ReadMerges, "merged reads"),
+    (DiskMetric::WriteMerges, "merged writes"),
+];
+
+/// Those of them that there were.
+fn others(averages: &DiskAverages) -> Vec<OtherProfile> {
+    let found = OTHERS.iter().filter_map(|(metric, what)| {
+        let per_s = averages.figure(*metric).map(both)?;
+        (per_s.time > 0.0).then(|| OtherProfile {
+            what: (*what).into(),
+            per_s,
+            is_bytes: metric.is_bytes(),
+        })
+    });
+    found.collect()
 }
 
 /// The series over time, for a chart.
@@ -80,72 +101,73 @@ pub(crate) fn load(averages: &DiskAverages) -> DeviceLoad {
     let time = |metric| averages.figure(metric).map(|figure| figure.time);
     let sum = |a, b| total(averages, [a, b]).map(|sum| sum.time);
     let told = sum(DiskMetric::Reads, DiskMetric::Writes);
-    let ops_per_s = told.or(time(DiskMetric::Ops)).unwrap_or_default();
-    let reads = time(DiskMetric::Reads).filter(|_| ops_per_s > 0.0);
+    let ops_per_s = told.or(time(DiskMetric::Ops));
+    let some_ops = ops_per_s.filter(|ops| *ops > 0.0);
+    let quotient = |part: Option<f64>| Some(part? / some_ops?);
     let took = sum(DiskMetric::ReadTime, DiskMetric::WriteTime).or(time(DiskMetric::TotalTime));
     let queue = integrated(averages).map(|queue| queue.average.time);
-    let response = took.or(queue).filter(|_| ops_per_s > 0.0);
     DeviceLoad {
         name: averages.disk.clone(),
         layer: Layer::Disk,
         counted_again: false,
         ops_per_s,
-        read_share: reads.map(|reads| reads / ops_per_s),
+        read_share: quotient(time(DiskMetric::Reads)),
         bytes_per_s: sum(DiskMetric::ReadBytes, DiskMetric::WriteBytes),
         busy: utilisation(averages).map(|busy| busy.time),
         queue,
-        response_ms: response.map(|took| took / ops_per_s * 1e3),
+        response_ms: quotient(took.or(queue)).map(|seconds| seconds * 1e3),
     }
 }
 
 struct DirectionFigures {
     direction: Direction,
-    ops: Average,
-    bytes: Average,
+    ops: Option<Average>,
+    bytes: Option<Average>,
 }
 
 impl DirectionFigures {
-    /// `None` when the operations of this direction were not recorded.
+    /// `None` when nothing of this direction was recorded.
     fn of(averages: &DiskAverages, direction: Direction) -> Option<Self> {
         let (ops, bytes) = match direction {
             Direction::Read => (DiskMetric::Reads, DiskMetric::ReadBytes),
             Direction::Write => (DiskMetric::Writes, DiskMetric::WriteBytes),
         };
-        Some(DirectionFigures {
+        let figure = |metric| averages.figure(metric).map(both);
+        let figures = DirectionFigures {
             direction,
-            ops: averages.figure(ops).map(both)?,
-            bytes: averages.figure(bytes).map_or(ZERO, both),
-        })
+            ops: figure(ops),
+            bytes: figure(bytes),
+        };
+        (figures.ops.is_some() || figures.bytes.is_some()).then_some(figures)
     }
 
-    fn profile(&self, cells: &[Cell], all_ops: f64) -> DirectionProfile {
+    fn profile(&self, cells: &[Cell], all_ops: Option<Average>) -> DirectionProfile {
         let direction = self.direction;
         let rates: Vec<f64> = cells.iter().map(|c| c.ops_per_s(direction)).collect();
         let counts: Vec<f64> = cells.iter().map(|c| c.load(direction).ops as f64).collect();
         let ascending = sorted(&rates);
+        let some_ops = self.ops.filter(|ops| ops.time > 0.0);
         DirectionProfile {
             direction,
             ops_per_s: self.ops,
             bytes_per_s: self.bytes,
-            mean_size_bytes: Average {
-                stochastic: ratio(self.bytes.stochastic, self.ops.stochastic),
-                time: ratio(self.bytes.time, self.ops.time),
-            },
-            share: ratio(self.ops.stochastic, all_ops),
-            rates: IntervalRates {
+            mean_size_bytes: self.bytes.zip(some_ops).map(|(bytes, ops)| Average {
+                stochastic: ratio(bytes.stochastic, ops.stochastic),
+                time: ratio(bytes.time, ops.time),
+            }),
+            share: self
+                .ops
+                .zip(all_ops)
+                .map(|(ops, all)| ratio(ops.stochastic, all.stochastic)),
+            rates: self.ops.map(|_| IntervalRates {
                 median_per_s: quantile(&ascending, 0.5),
                 p95_per_s: quantile(&ascending, 0.95),
                 peak_per_s: quantile(&ascending, 1.0),
-            },
-            idc: idc(&counts, 1),
+            }),
+            idc: self.ops.and_then(|_| idc(&counts, 1)),
         }
     }
 }
-
-const ZERO: Average = Average {
-    stochastic: 0.0,
-    time: 0.0,
-};
 
 fn both(averages: Averages) -> Average {
     Average {

@@ -6,6 +6,7 @@
 //! its source does not carry.
 
 use std::fmt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use plimsoll_core::profile::Made;
@@ -252,6 +253,9 @@ pub enum Recording {
 /// When there is nothing of that name, it cannot be read, or it is of no known kind; the message
 /// lists the kinds.
 pub fn open(path: &Path) -> Result<Recording, TraceError> {
+    if let Some(error) = no_file(path) {
+        return Err(error);
+    }
     if path.is_file() {
         let input = Input::open(path)?;
         if requests::is_one(&input) {
@@ -264,18 +268,39 @@ pub fn open(path: &Path) -> Result<Recording, TraceError> {
         return requests::open(path).map(Recording::Requests);
     }
     let archive = Archive::open(path).map_err(|error| match error {
-        TraceError::NoArchive { .. } if path.is_file() => TraceError::Unknown {
-            file: path.display().to_string(),
-            formats: ["PCP archive"]
-                .into_iter()
-                .chain(counters::names())
-                .chain(requests::names())
-                .collect(),
-        },
+        TraceError::NoArchive { .. } if path.is_file() => unknown(path),
         TraceError::NoArchive { path } => TraceError::NoRecording { path },
         other => other,
     })?;
     Ok(Recording::Counters(Box::new(archive)))
+}
+
+/// What is said of a file that is of no known kind.
+fn unknown(path: &Path) -> TraceError {
+    let formats = ["PCP archive"]
+        .into_iter()
+        .chain(counters::names())
+        .chain(requests::names())
+        .collect();
+    match Input::open(path) {
+        Ok(input) => counters::unknown(input.name(), input.head(), formats),
+        Err(error) => error,
+    }
+}
+
+/// What is there and cannot be read twice.
+fn no_file(path: &Path) -> Option<TraceError> {
+    let kind = std::fs::metadata(path).ok()?.file_type();
+    let what = match kind {
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        kind if kind.is_char_device() => "a terminal or another device",
+        _ => return None,
+    };
+    Some(TraceError::NoFile {
+        path: path.display().to_string(),
+        what,
+    })
 }
 
 impl fmt::Debug for Recording {
@@ -314,6 +339,13 @@ mod tests {
         for part in ["any.name", "PCP archive", "blktrace", "iostat", "sadf"] {
             assert!(error.contains(part), "{part}: {error}");
         }
+        let error = opened(b"\x96\xd5 of sar\n").unwrap_err();
+        assert!(
+            error.contains("sadf -j") && !error.contains("known are"),
+            "{error}"
+        );
+        let error = open(Path::new("/dev/null")).unwrap_err().to_string();
+        assert!(error.contains("into a file first"), "{error}");
         let error = open(&folder.path().join("none")).unwrap_err().to_string();
         assert!(error.starts_with("find a recording at"), "{error}");
     }

@@ -3,8 +3,11 @@
 //!
 //! Counters become differences between samples, in bytes, seconds or operations. A difference
 //! across a gap, or of a counter that went down, is kept with its verdict but never counted, as
-//! the PCP tool pmlogsummary does. Invariant: the intervals of a column follow each other in
-//! time, each with a positive length.
+//! the PCP tool pmlogsummary does. What counts as an interval is judged here, for every format: one
+//! much longer than those on both sides of it tells nothing of when its load came. Invariant: the
+//! intervals of a column follow each other in time, each with a positive length.
+
+use std::collections::VecDeque;
 
 use crate::error::Damage;
 
@@ -27,6 +30,10 @@ pub enum DiskMetric {
     DiscardBytes,
     /// Flushes, a counter.
     Flushes,
+    /// Reads that were joined to another before the disk got them, a counter.
+    ReadMerges,
+    /// The same of writes.
+    WriteMerges,
     /// Seconds with something in flight, a counter; its rate is the utilisation.
     Active,
     /// Seconds with nothing in flight, a counter (Windows).
@@ -47,7 +54,7 @@ pub enum DiskMetric {
 
 impl DiskMetric {
     /// All of them.
-    pub const ALL: [DiskMetric; 16] = [
+    pub const ALL: [DiskMetric; 18] = [
         DiskMetric::Reads,
         DiskMetric::Writes,
         DiskMetric::ReadBytes,
@@ -56,6 +63,8 @@ impl DiskMetric {
         DiskMetric::Discards,
         DiskMetric::DiscardBytes,
         DiskMetric::Flushes,
+        DiskMetric::ReadMerges,
+        DiskMetric::WriteMerges,
         DiskMetric::Active,
         DiskMetric::Idle,
         DiskMetric::QueueLength,
@@ -83,6 +92,8 @@ impl DiskMetric {
             DiskMetric::Discards => "disk.dev.discard",
             DiskMetric::DiscardBytes => "disk.dev.discard_bytes",
             DiskMetric::Flushes => "disk.dev.flush",
+            DiskMetric::ReadMerges => "disk.dev.read_merge",
+            DiskMetric::WriteMerges => "disk.dev.write_merge",
             DiskMetric::Active => "disk.dev.avactive",
             DiskMetric::Idle => "disk.dev.idle",
             DiskMetric::QueueLength => "disk.dev.queue_len",
@@ -131,6 +142,8 @@ pub enum Verdict {
     Kept,
     /// The recording was interrupted, or the disk was another one, between the samples.
     Gap,
+    /// It is so much longer than its neighbours that nothing tells when in it the load came.
+    Long,
     /// The counter went down: it was reset, or it wrapped.
     WentDown {
         /// The difference if it wrapped once, for types that wrap.
@@ -310,6 +323,145 @@ impl Tally {
     }
 }
 
+/// An interval is a gap when it is more than so many times as long as those on both sides of it:
+/// the recorder slept, was started again, or the clock was set. A recorder that is late on a busy
+/// machine stays far below.
+const LENGTHS_MAX: u64 = 20;
+/// Intervals on either side that an interval is held beside.
+const NEIGHBOURS: usize = 8;
+
+/// Lets intervals and samples through to a figure in their order, some later than they come, and
+/// makes gaps of those that are much longer than their neighbours. The one place where that is
+/// judged.
+#[derive(Debug)]
+pub(crate) struct GapJudge<T> {
+    into: T,
+    /// Lengths of the last ones that counted.
+    before: VecDeque<u64>,
+    waiting: VecDeque<Spaced>,
+    last_sample_ns: Option<u64>,
+}
+
+/// An interval, or a sample with the time since the one before.
+#[derive(Debug, Clone, Copy)]
+enum Spaced {
+    Interval(Interval),
+    Sample(PointSample, Option<u64>),
+}
+
+impl Spaced {
+    /// How long it is; `None` where it does not count anyway.
+    fn length_ns(&self) -> Option<u64> {
+        match self {
+            Spaced::Interval(i) => i.is_kept().then(|| i.to_unix_ns - i.from_unix_ns),
+            Spaced::Sample(sample, since) => since.filter(|_| !sample.after_gap),
+        }
+    }
+
+    fn into_gap(self) -> Spaced {
+        match self {
+            Spaced::Interval(interval) => Spaced::Interval(Interval {
+                difference: 0.0,
+                verdict: Verdict::Long,
+                ..interval
+            }),
+            Spaced::Sample(sample, since) => {
+                let after_gap = true;
+                Spaced::Sample(
+                    PointSample {
+                        after_gap,
+                        ..sample
+                    },
+                    since,
+                )
+            }
+        }
+    }
+}
+
+impl<T: Take> GapJudge<T> {
+    pub(crate) fn of(metric: DiskMetric) -> GapJudge<T> {
+        GapJudge {
+            into: T::of(metric),
+            before: VecDeque::new(),
+            waiting: VecDeque::new(),
+            last_sample_ns: None,
+        }
+    }
+
+    pub(crate) fn interval(&mut self, interval: Interval) {
+        self.push(Spaced::Interval(interval));
+    }
+
+    pub(crate) fn sample(&mut self, sample: PointSample) {
+        let last = self.last_sample_ns.replace(sample.at_unix_ns);
+        let since = last.map(|last| sample.at_unix_ns.saturating_sub(last));
+        self.push(Spaced::Sample(sample, since));
+    }
+
+    /// Intervals and samples that are held in memory.
+    pub(crate) fn held(&self) -> usize {
+        self.into.held() + self.waiting.len()
+    }
+
+    /// There are no more.
+    pub(crate) fn finish(mut self) -> T {
+        while let Some(next) = self.waiting.pop_front() {
+            self.pass(next);
+        }
+        self.into
+    }
+
+    fn push(&mut self, next: Spaced) {
+        self.waiting.push_back(next);
+        if self.waiting.len() > NEIGHBOURS
+            && let Some(next) = self.waiting.pop_front()
+        {
+            self.pass(next);
+        }
+    }
+
+    fn pass(&mut self, next: Spaced) {
+        let next = match next.length_ns() {
+            Some(length) if self.is_long(length) => next.into_gap(),
+            Some(length) => {
+                if self.before.len() == NEIGHBOURS {
+                    self.before.pop_front();
+                }
+                self.before.push_back(length);
+                next
+            }
+            None => next,
+        };
+        match next {
+            Spaced::Interval(interval) => self.into.interval(interval),
+            Spaced::Sample(sample, _) => self.into.sample(sample),
+        }
+    }
+
+    fn is_long(&self, length: u64) -> bool {
+        // Nearly all are as long as the one before.
+        if self.before.back().is_some_and(|last| length <= 2 * last) {
+            return false;
+        }
+        let before: Vec<u64> = self.before.iter().copied().collect();
+        let after: Vec<u64> = self.waiting.iter().filter_map(Spaced::length_ns).collect();
+        // One neighbour alone does not tell which of the two is the odd one.
+        if before.len() + after.len() < 2 {
+            return false;
+        }
+        let usual = [before, after].into_iter().filter_map(lower_median).max();
+        usual.is_some_and(|usual| length > usual.saturating_mul(LENGTHS_MAX))
+    }
+}
+
+/// The middle one, of an even number the lower of the two.
+fn lower_median(mut lengths: Vec<u64>) -> Option<u64> {
+    lengths.sort_unstable();
+    let middle = lengths.len().checked_sub(1)? / 2;
+    lengths.get(middle).copied()
+}
+
 /// Both averages of every figure that was recorded of a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskAverages {
@@ -382,7 +534,7 @@ mod tests {
     fn places_of_figures_are_those_in_their_list() {
         assert_eq!(
             DiskMetric::ALL.map(DiskMetric::place).to_vec(),
-            (0..16).collect::<Vec<_>>()
+            (0..18).collect::<Vec<_>>()
         );
     }
 
@@ -412,6 +564,64 @@ mod tests {
         assert!((averages.stochastic - 15.0).abs() < 1e-12);
         assert!((averages.time - 17.5).abs() < 1e-12);
         assert_eq!((averages.count, column.dropped()), (2, 2));
+    }
+
+    /// Verdicts of intervals of these lengths, one after the other.
+    fn judged(lengths_s: &[u64]) -> Vec<bool> {
+        let mut judge = GapJudge::<Column>::of(DiskMetric::Reads);
+        let mut at_s = 1_000;
+        for length_s in lengths_s {
+            judge.interval(interval(at_s, at_s + length_s, 7.0, Verdict::Kept));
+            at_s += length_s;
+        }
+        let column = judge.finish();
+        assert_eq!(column.intervals.len(), lengths_s.len());
+        let counts = |i: &Interval| i.is_kept() == (i.difference > 0.0);
+        assert!(column.intervals.iter().all(counts));
+        column.intervals.iter().map(Interval::is_kept).collect()
+    }
+
+    #[test]
+    fn an_interval_much_longer_than_its_neighbours_is_a_gap_wherever_it_stands() {
+        let mut lengths = vec![1; 40];
+        for at in [0, 1, 20, 21, 39] {
+            lengths[at] = 100;
+        }
+        let expect: Vec<bool> = lengths.iter().map(|length| *length == 1).collect();
+        assert_eq!(judged(&lengths), expect);
+        // Now and then two samples, from cron.
+        let hourly: Vec<u64> = (0..40)
+            .map(|i| if i % 2 == 0 { 1 } else { 3_599 })
+            .collect();
+        assert_eq!(judged(&hourly).iter().filter(|kept| **kept).count(), 20);
+    }
+
+    #[test]
+    fn another_pace_and_late_recorders_are_no_gaps() {
+        let paces = [vec![1; 30], vec![600; 30], vec![2; 30]].concat();
+        assert!(judged(&paces).iter().all(|kept| *kept));
+        let late: Vec<u64> = (0..40).map(|i| if i % 9 == 4 { 15 } else { 1 }).collect();
+        assert!(judged(&late).iter().all(|kept| *kept));
+        assert_eq!(
+            judged(&[1, 3_600]),
+            [true, true],
+            "nobody knows which is odd"
+        );
+        assert_eq!(judged(&[]), Vec::<bool>::new());
+    }
+
+    #[test]
+    fn a_sample_does_not_hold_across_a_long_gap() {
+        let mut judge = GapJudge::<Tally>::of(DiskMetric::InFlight);
+        for at_s in [0, 1, 2, 3, 1_000, 1_001, 1_002] {
+            judge.sample(PointSample {
+                at_unix_ns: at_s * 1_000_000_000,
+                value: if at_s == 3 { 50.0 } else { 1.0 },
+                after_gap: false,
+            });
+        }
+        let averages = judge.finish().averages().unwrap();
+        assert!((averages.time - 1.0).abs() < 1e-9, "{averages:?}");
     }
 
     #[test]

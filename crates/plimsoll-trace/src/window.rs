@@ -4,6 +4,7 @@
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use plimsoll_core::units::{Nanos, parse_duration};
 
 use crate::error::TraceError;
 
@@ -56,6 +57,8 @@ pub struct Times {
     zone_name: String,
     zone: TimeZone,
     span: Window,
+    /// Whether it tells when it was made, and not only how long after its start.
+    has_date: bool,
 }
 
 impl Times {
@@ -69,8 +72,18 @@ impl Times {
             zone_name: zone_name.into(),
             zone,
             span,
+            has_date: true,
         };
         (times, warning)
+    }
+
+    /// The same of a recording whose times tell no date.
+    #[must_use]
+    pub fn without_date(self) -> Times {
+        Times {
+            has_date: false,
+            ..self
+        }
     }
 
     /// First and last instant of the recording.
@@ -81,7 +94,8 @@ impl Times {
 
     /// The window between two times as people type them, in the recording's time zone: `11:00`,
     /// `11:00:30`, `2010-07-14 11:00:00`. A time of day means the first such time inside the
-    /// recording; for `to`, the first after `from`. Without `from` or `to` the recording's ends.
+    /// recording; for `to`, the first after `from`. Without `from` or `to` the recording's ends. Where
+    /// the recording tells no date, also the time since its start: `90s`.
     ///
     /// # Errors
     /// When a time cannot be understood, or the window is empty or not inside the recording.
@@ -106,14 +120,38 @@ impl Times {
         })
     }
 
-    /// An instant in the recording's zone with its offset, such as `2010-07-14T11:00:02+10:00`.
+    /// An instant in the recording's zone with its offset, such as `2010-07-14T11:00:02+10:00`;
+    /// without a date how long after the start it was.
     #[must_use]
     pub fn civil(&self, at_unix_ns: u64) -> String {
+        self.civil_to(at_unix_ns, Nanos::SECOND)
+    }
+
+    /// As [`Times::civil`], with as many digits of a second as tell instants apart that lie `step`
+    /// apart: `2010-07-14T11:00:02.25+10:00`. None for a second and more.
+    #[must_use]
+    pub fn civil_to(&self, at_unix_ns: u64, step: Nanos) -> String {
+        let digits = digits(step);
+        if !self.has_date {
+            return match (at_unix_ns.saturating_sub(self.span.from_unix_ns), digits) {
+                (0, _) => "its start".into(),
+                (after, 0) => format!("{} after its start", Nanos(after)),
+                (after, _) => {
+                    let seconds = Nanos(after).as_secs_f64();
+                    format!("{seconds:.digits$} s after its start")
+                }
+            };
+        }
         let Some(at) = timestamp(at_unix_ns) else {
             return format!("{at_unix_ns} ns after 1970");
         };
         let zoned = at.to_zoned(self.zone.clone());
-        zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+        let seconds = match digits {
+            0 => String::new(),
+            digits => format!("%.{digits}f"),
+        };
+        let format = format!("%Y-%m-%dT%H:%M:%S{seconds}%:z");
+        zoned.strftime(&format).to_string()
     }
 
     fn outside(&self, from: Option<&str>, to: Option<&str>) -> TraceError {
@@ -136,6 +174,9 @@ impl Times {
     /// A typed time; a time of day is the first not before `not_before_unix_ns`.
     fn instant(&self, text: &str, not_before_unix_ns: u64) -> Result<u64, TraceError> {
         let text = text.trim();
+        if let (false, Ok(after)) = (self.has_date, parse_duration(text)) {
+            return Ok(self.span.from_unix_ns.saturating_add(after.0));
+        }
         let wrong = |reason: String| TraceError::Time {
             text: text.into(),
             reason,
@@ -173,6 +214,43 @@ impl Times {
     }
 }
 
+/// Digits behind the point of seconds that tell instants apart which lie so far apart.
+fn digits(step: Nanos) -> usize {
+    let mut unit_ns = Nanos::SECOND.0;
+    let mut digits = 0;
+    // Intervals of a second are a little shorter at times.
+    while unit_ns / 10 * 9 > step.0 && digits < 9 {
+        unit_ns /= 10;
+        digits += 1;
+    }
+    digits
+}
+
 fn timestamp(unix_ns: u64) -> Option<Timestamp> {
     Timestamp::from_nanosecond(i128::from(unix_ns)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_have_the_digits_that_tell_them_apart() {
+        let from_unix_ns = 1_455_591_804_370_000_000;
+        let span = Window {
+            from_unix_ns,
+            to_unix_ns: from_unix_ns + 2 * Nanos::SECOND.0,
+        };
+        let (dated, _) = Times::new("r", "UTC", span);
+        let at = from_unix_ns + 250_000_000;
+        let step = |ms: u64| Nanos(ms * 1_000_000);
+        assert_eq!(dated.civil(at), "2016-02-16T03:03:24+00:00");
+        assert_eq!(dated.civil_to(at, step(999)), "2016-02-16T03:03:24+00:00");
+        assert_eq!(dated.civil_to(at, step(100)), "2016-02-16T03:03:24.6+00:00");
+        assert_eq!(dated.civil_to(at, step(2)), "2016-02-16T03:03:24.620+00:00");
+        let undated = dated.without_date();
+        assert_eq!(undated.civil_to(at, step(20)), "0.25 s after its start");
+        assert_eq!(undated.civil_to(from_unix_ns, step(20)), "its start");
+        assert!(!undated.civil_to(at, Nanos(0)).contains("1970"));
+    }
 }

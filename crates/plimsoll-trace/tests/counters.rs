@@ -55,7 +55,7 @@ fn text_and_json_of_iostat_tell_the_rates_they_print() {
             counters
                 .warnings()
                 .iter()
-                .any(|told| told.contains("iostat -t"))
+                .any(|told| told.contains("iostat -xt"))
         );
     }
 }

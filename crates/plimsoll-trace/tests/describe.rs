@@ -69,7 +69,10 @@ fn the_file_server_is_told_without_a_hint() {
     assert_eq!(found.devices.ranked_by, RankedBy::Busy);
     assert_eq!(found.profile.disk, "sdi");
     let reads = found.profile.direction(Direction::Read).unwrap();
-    assert_eq!(format!("{:.6}", reads.ops_per_s.stochastic), "84.987851");
+    assert_eq!(
+        format!("{:.6}", reads.ops_per_s.unwrap().stochastic),
+        "84.987851"
+    );
     let writes = found
         .profile
         .bursts

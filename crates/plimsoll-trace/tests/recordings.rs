@@ -167,10 +167,10 @@ fn sizes_shares_and_queues_are_those_of_the_published_spreadsheet() {
         assert_eq!(missed.count(), 0, "{:?}", fitted.model.fidelity);
         let profile = fitted.profile;
         let of = |direction| profile.direction(direction).unwrap();
-        let size = |direction| of(direction).mean_size_bytes.stochastic;
+        let size = |direction| of(direction).mean_size_bytes.unwrap().stochastic;
         printed("read size", size(Direction::Read), read);
         printed("write size", size(Direction::Write), write);
-        printed("share", of(Direction::Read).share * 100.0, share);
+        printed("share", of(Direction::Read).share.unwrap() * 100.0, share);
         if disk == "F:" {
             let queue = profile.queue.unwrap();
             assert_eq!(queue.source, QueueSource::Sampled);

@@ -320,7 +320,7 @@ fn layers_are_told_apart_and_no_byte_counts_twice() {
     let window = archive.times().span();
     let told = describe(&archive, None, &window).unwrap();
     // What the disk does that is reached on two ways, and the other one.
-    assert!((told.devices.ops_per_s - (400.0 + 5.0 + 200.0 + 5.0)).abs() < 1e-6);
+    assert!((told.devices.ops_per_s.unwrap() - (400.0 + 5.0 + 200.0 + 5.0)).abs() < 1e-6);
     assert_eq!(told.profile.disk, "36001");
     assert_eq!(told.devices.busiest().unwrap().busy, None);
     for (disk, reads) in [("data", 400.0), ("data (md)", 500.0), ("vda2", 700.0)] {

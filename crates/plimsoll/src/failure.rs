@@ -25,6 +25,8 @@ pub(crate) enum Code {
     Gate = 14,
     /// A machine that load came from, or that was recorded, was lost.
     LostNode = 15,
+    /// The account that something is to be judged by is damaged.
+    CannotJudge = 16,
     /// The user stopped it.
     Interrupted = 130,
 }
@@ -35,7 +37,7 @@ Exit codes:
   0    done; every verdict that was asked for was reached
   1    a failure of the machine or of plimsoll
   2    a mistake in the command line or in an input file
-  10   compare --fail-on different: at least one arm differs
+  10   compare --fail-on different: at least one arm differs, or cannot carry the load
   11   compare --fail-on inconclusive: at least one verdict is open
   12   a target failed the write-verify, and nothing was measured on it; or --verify-data, a
        ledger or faults under load found bad blocks
@@ -43,6 +45,7 @@ Exit codes:
   14   a model, or the load that was submitted, missed a stated gate
   15   a node that load came from, or that was recorded, was lost; what there was of it is kept
        and marked
+  16   nothing can be judged: the ledger is damaged, which says nothing of the storage
   130  stopped by the user; the results so far are kept";
 
 /// Why a command ended without doing its work.

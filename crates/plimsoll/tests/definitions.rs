@@ -119,7 +119,7 @@ fn videoserver_streams_and_replaces() {
     assert_eq!(writer[2].len, 2500 << 10, "not one byte more");
     let reader = trace("videoserver,filesize=1000k", 1, 7);
     assert_eq!(kinds(&reader), "open read*6");
-    let lens: Vec<u32> = reader[1..].iter().map(|op| op.len >> 10).collect();
+    let lens: Vec<u64> = reader[1..].iter().map(|op| op.len >> 10).collect();
     assert_eq!(
         lens,
         [256, 256, 256, 232, 0, 256],

@@ -74,7 +74,7 @@ fn layout(bench: &Bench, count: u32) -> Result<f64, Failure> {
     let folder = fresh(&bench.options.dir, "files")?;
     let target = folder.display().to_string();
     let ran = bench.plimsoll.run(&Workload::Files(files), &target, 1);
-    let _ = std::fs::remove_dir_all(&folder);
+    crate::bench::clear(&folder);
     Ok(f64::from(count) / (ran?.number("/prepare_ns") / 1e9))
 }
 
@@ -83,7 +83,7 @@ fn bare_loop(bench: &Bench, count: u32) -> Result<f64, Failure> {
     let folder = fresh(&bench.options.dir, "files")?;
     let bytes = vec![0x5a; 4096];
     let took = super::long::timed(|| write_all(&folder, count, &bytes));
-    let _ = std::fs::remove_dir_all(&folder);
+    crate::bench::clear(&folder);
     let (result, took) = took;
     result.map_err(|error| format!("write {count} files: {error}"))?;
     Ok(f64::from(count) / took.max(Duration::from_nanos(1)).as_secs_f64())
@@ -112,7 +112,7 @@ fn bonnie(bench: &Bench, files: u32) -> Result<f64, Failure> {
     let count = format!("{count}:0:0:1");
     let args = ["-d", &path, "-s", "0", "-n", &count, "-u", "root", "-q"];
     let text = super::rivals::output("bonnie++", &args);
-    let _ = std::fs::remove_dir_all(&folder);
+    crate::bench::clear(&folder);
     let text = text?;
     parse_bonnie(&text).ok_or_else(|| format!("no rate in: {}", text.trim()))
 }

@@ -27,6 +27,15 @@ use table::{Row, Sample};
 /// Why a bench could not be carried out.
 pub(crate) type Failure = String;
 
+/// Removes a folder that a bench made, as far as it goes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a tool of ours that makes its folders itself, and does not use the lab"
+)]
+pub(crate) fn clear(folder: &std::path::Path) {
+    let _ = std::fs::remove_dir_all(folder);
+}
+
 const HELP: &str = "cargo xtask bench NAME [OPTION VALUE]...
   null      operations per second on nothing, against fio's null engine
   read      direct 4 KiB random reads at depth 32 and 1, against fio and t/io_uring

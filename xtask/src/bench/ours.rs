@@ -51,7 +51,7 @@ impl Plimsoll {
         let results = self.folder.join("results");
         let state = self.folder.join("state");
         // Leftovers of a bench that was interrupted.
-        let _ = std::fs::remove_dir_all(&results);
+        crate::bench::clear(&results);
         let length = format!("{seconds}s");
         let output = results.display().to_string();
         let args = [
@@ -69,7 +69,7 @@ impl Plimsoll {
         ];
         let variables = [("PLIMSOLL_STATE", state.as_path())];
         let text = run_for_output(&self.program.display().to_string(), &args, &variables)?;
-        let _ = std::fs::remove_dir_all(&results);
+        crate::bench::clear(&results);
         let value: Value = serde_json::from_str(&text)
             .map_err(|error| format!("read what plimsoll printed: {error}"))?;
         Ok(Ran(value["trials"][0].clone()))
@@ -108,7 +108,7 @@ impl Plimsoll {
         length: &str,
     ) -> Result<std::process::Child, Failure> {
         let output = self.folder.join("results");
-        let _ = std::fs::remove_dir_all(&output);
+        crate::bench::clear(&output);
         let output = output.display().to_string();
         let args = [
             "run",
@@ -180,7 +180,7 @@ fn ops_of_interval(line: &str) -> Option<f64> {
 /// Makes the directory `name` in `folder`, empty.
 pub(crate) fn fresh(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     let path = folder.join(name);
-    let _ = std::fs::remove_dir_all(&path);
+    crate::bench::clear(&path);
     std::fs::create_dir_all(&path).map_err(|error| format!("make {}: {error}", path.display()))?;
     Ok(path)
 }

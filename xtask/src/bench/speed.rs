@@ -149,7 +149,7 @@ fn ours(bench: &Bench, depth: u32) -> Result<Sample, Failure> {
     let ran = bench
         .plimsoll
         .run(&random_reads(depth), &target, bench.options.seconds);
-    let _ = std::fs::remove_dir_all(&folder);
+    crate::bench::clear(&folder);
     Ok(ran?.sample())
 }
 

@@ -8,7 +8,7 @@ use plimsoll_core::workload::blocks::{
     Extent, Finish, Group, Made, Region, Syncs, Turn, TurnKind, Work,
 };
 use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Names, Order, Over, Sizes, Tree,
+    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Names, Order, Over, Sizes, Tree, WithoutFile,
 };
 use plimsoll_core::workload::series::Phase;
 
@@ -174,6 +174,7 @@ fn small_files(shape: &Shape, prefix: &str, names: Names, order: Order) -> [Phas
             over: Over::Each(order),
             events_per_s: None,
             sync_at_end,
+            without_file: WithoutFile::Fail,
         };
         file_phase(&name, files)
     };

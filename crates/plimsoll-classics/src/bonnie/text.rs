@@ -166,7 +166,7 @@ fn time(time: Nanos) -> String {
 
 fn large_table(out: &mut String, shape: &Shape, figures: &[Option<Figure>]) {
     out.push_str(
-        "Version 2.00        ------Sequential Output------ --Sequential Input- --Random-\n",
+        "Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-\n",
     );
     out.push_str(
         "                    -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--\n",
@@ -214,18 +214,19 @@ fn short_bytes(bytes: u64) -> String {
 
 fn small_table(out: &mut String, shape: &Shape, figures: &[Option<Figure>]) {
     out.push_str(
-        "Version 2.00        ------Sequential Create------ --------Random Create--------\n",
+        "Version 2.00a       ------Sequential Create------ --------Random Create--------\n",
     );
     let name: String = shape.machine.chars().take(NAME_WIDTH).collect();
     let kinds = "-Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--";
     let _ = writeln!(out, "{name:NAME_WIDTH$} {kinds}");
     let label = small_label(shape);
-    let heading = if label.contains(':') {
-        "files:max:min"
-    } else {
-        "files"
+    // The original sets the number to the right, and what has more than it to the left.
+    let heading = match (label.contains(':'), shape.min_bytes) {
+        (false, _) => format!("{:>NAME_WIDTH$}", "files"),
+        (true, 0) => format!("{:NAME_WIDTH$}", "files:max"),
+        (true, _) => format!("{:NAME_WIDTH$}", "files:max:min"),
     };
-    let _ = write!(out, "{heading:>NAME_WIDTH$} ");
+    let _ = write!(out, "{heading} ");
     out.push_str(" /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n");
     row(out, &format!("{label:>NAME_WIDTH$}"), figures);
     longest_row(out, figures);
@@ -380,14 +381,14 @@ mod tests {
     fn the_table_has_the_layout_of_the_original() {
         let text = text_of(&GIVEN, &results()).unwrap();
         let expect = "\
-Version 2.00        ------Sequential Output------ --Sequential Input- --Random-
+Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-
                     -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
 Name:Size etc        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
 vm     64M:512::100 2048k   0  128m 100 32.0m   0 4096k   0 +++++ +++  25.0   0
 Latency               429us     150ms      20us     256us     101us    3098us
-Version 2.00        ------Sequential Create------ --------Random Create--------
+Version 2.00a       ------Sequential Create------ --------Random Create--------
 vm                  -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--
-      files:max:min  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
+files:max:min        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
         2:1000:10/4  1024   0  1024   0  1024   0  1024   0  1024   0  1024   0
 Latency                37us      37us      150s      37us      37us      37us
 ";

@@ -3,6 +3,7 @@
 //!
 //! The pages `docs/workloads/<personality>.md` say what each does and what each number means.
 
+pub(crate) mod notes;
 mod personalities;
 mod text;
 pub mod wml;

@@ -5,7 +5,7 @@
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree,
+    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree, WithoutFile,
 };
 
 use crate::Known;
@@ -287,6 +287,7 @@ fn file_loop(name: &str, sets: Vec<FileSet>, groups: Vec<LoopGroup>) -> FileLoop
         over: Over::Rotor,
         events_per_s: None,
         sync_at_end: false,
+        without_file: WithoutFile::Fail,
     }
 }
 

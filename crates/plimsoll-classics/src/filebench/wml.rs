@@ -2,11 +2,16 @@
 //! filebench's workload language, as far as the personalities shipped with 1.5-alpha3 use it.
 //!
 //! Understood: `set $name=value` with sizes, numbers, true and false, words, other variables and
-//! `cvar(type=cvar-gamma,parameters=mean:…;gamma:…)`; `define fileset`, `define file`,
-//! `define process` with threads and flowops; `eventgen`; `run` and `psrun`; `echo`, `usage`,
-//! `create …` and `quit`, which change nothing here. Anything else is an error with line and word:
-//! a workload that does half of what its text says would be worse than none.
+//! `cvar(type=cvar-gamma,parameters=mean:…;gamma:…)`; `set mode quit` with `timeout`, `firstdone`
+//! and `alldone`; `define fileset`, `define file`, `define process` with threads and flowops;
+//! `eventgen`; `run` and `psrun`; `echo`, `usage`, `create …` and `quit`, which change nothing here.
+//! Anything else is an error with line and word: a workload that does half of what its text says
+//! would be worse than none.
+//!
+//! As in filebench, a variable in a definition has the value that it has when the run begins,
+//! which may be set behind the definition; elsewhere it has the value of that moment.
 
+mod definitions;
 mod flowops;
 mod sets;
 mod tokens;
@@ -16,10 +21,12 @@ use std::collections::BTreeMap;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::units::{Nanos, parse_size};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::files::{FileLoop, FileSet, Over};
+use plimsoll_core::workload::files::{FileLoop, Over, WithoutFile};
 
+use super::notes;
 use crate::error::Error;
-use flowops::{Flowop, Thread};
+use definitions::{Defined, Definition, Process, ThreadText};
+use flowops::Flowop;
 use tokens::{Token, tokens};
 
 /// Longer texts are no workload files.
@@ -34,7 +41,11 @@ pub struct Script {
     pub workload: Workload,
     /// What `run` or `psrun` say; `None` where the text has neither.
     pub length: Option<Nanos>,
+    /// Where it differs from what filebench does, one sentence each.
+    pub notes: Vec<String>,
 }
+
+type Variables = BTreeMap<String, Value>;
 
 /// The value of a variable or attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +54,8 @@ enum Value {
     Number(f64),
     Flag(bool),
     Text(String),
+    /// What the variable of this name holds when the run begins.
+    Variable(String),
     /// A gamma distribution.
     Gamma {
         mean: f64,
@@ -71,11 +84,12 @@ pub fn parse(text: &str) -> Result<Script, Error> {
     let mut parser = Parser {
         tokens: tokens(text)?,
         at: 0,
-        variables: BTreeMap::new(),
-        sets: Vec::new(),
-        threads: Vec::new(),
-        events_per_s: None,
+        variables: Variables::new(),
+        at_run: None,
+        definitions: Vec::new(),
+        without_file: WithoutFile::Fail,
         length: None,
+        notes: Vec::new(),
     };
     while parser.at < parser.tokens.len() {
         parser.statement()?;
@@ -90,11 +104,13 @@ fn at(line: usize, reason: String) -> Error {
 struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
-    variables: BTreeMap<String, Value>,
-    sets: Vec<FileSet>,
-    threads: Vec<Thread>,
-    events_per_s: Option<f64>,
+    variables: Variables,
+    /// As they were when the run began.
+    at_run: Option<Variables>,
+    definitions: Vec<Definition>,
+    without_file: WithoutFile,
     length: Option<Nanos>,
+    notes: Vec<String>,
 }
 
 impl Parser {
@@ -146,9 +162,9 @@ impl Parser {
             "define" => self.define(),
             "eventgen" => self.eventgen(line),
             "run" | "psrun" => self.run(&word, line),
-            "echo" | "usage" => self.value().map(|_| ()),
+            "echo" | "usage" => self.raw_value().map(|_| ()),
             "create" => match self.word("what is created")?.as_str() {
-                "files" | "fileset" | "filesets" | "processes" => Ok(()),
+                "files" | "fileset" | "processes" => Ok(()),
                 other => Err(at(line, format!("'create {other}' is not known"))),
             },
             "quit" => {
@@ -165,15 +181,16 @@ impl Parser {
             let word = word.clone();
             self.at += 1;
             let rest = (self.word("'quit'")?, self.word("a mode")?);
-            return match (word.as_str(), rest.0.as_str(), rest.1.as_str()) {
-                ("mode", "quit", "timeout") => Ok(()),
-                (word, what, mode) => Err(at(
-                    line,
-                    format!(
-                        "'set {word} {what} {mode}' is not supported: runs end after their time"
-                    ),
-                )),
+            self.without_file = match (word.as_str(), rest.0.as_str(), rest.1.as_str()) {
+                ("mode", "quit", "timeout") => WithoutFile::Fail,
+                ("mode", "quit", "firstdone") => WithoutFile::EndRun,
+                ("mode", "quit", "alldone") => WithoutFile::EndThread,
+                (word, what, mode) => {
+                    let reason = format!("'set {word} {what} {mode}' is not supported");
+                    return Err(at(line, reason));
+                }
             };
+            return Ok(());
         }
         let Some(Token::Variable(name)) = self.peek() else {
             return self.fault("expected a variable");
@@ -186,7 +203,14 @@ impl Parser {
         Ok(())
     }
 
+    /// A value as it is at this place of the text.
     fn value(&mut self) -> Result<Value, Error> {
+        let line = self.line();
+        let value = self.raw_value()?;
+        resolved(&value, &self.variables, line)
+    }
+
+    fn raw_value(&mut self) -> Result<Value, Error> {
         let line = self.line();
         let value = match self.peek() {
             Some(Token::Text(text)) => Value::Text(text.clone()),
@@ -195,10 +219,7 @@ impl Parser {
                 return self.cvar(line);
             }
             Some(Token::Word(word)) => value_of(word),
-            Some(Token::Variable(name)) => match self.variables.get(name) {
-                Some(value) => value.clone(),
-                None => return Err(at(line, format!("the variable ${name} has no value"))),
-            },
+            Some(Token::Variable(name)) => Value::Variable(name.clone()),
             _ => return self.fault("expected a value"),
         };
         self.at += 1;
@@ -210,6 +231,7 @@ impl Parser {
         self.expect('(')?;
         let attributes = self.attributes("cvar", line)?;
         self.expect(')')?;
+        let attributes = attributes.resolved(&self.variables)?;
         attributes.only(&["type", "parameters"])?;
         match attributes.text("type").as_deref() {
             Some("cvar-gamma") => {}
@@ -226,7 +248,10 @@ impl Parser {
         for parameter in parameters.split(';').filter(|text| !text.is_empty()) {
             let value = |text: &str| parse_size(text).ok().map(|size| size as f64);
             match parameter.split_once(':') {
-                Some(("mean", text)) => mean = value(text),
+                Some(("mean", text)) => {
+                    mean = value(text);
+                    self.notes.extend(notes::of_mean(text, mean));
+                }
                 Some(("gamma", text)) => shape = text.parse().ok(),
                 _ => {
                     return Err(at(
@@ -250,7 +275,7 @@ impl Parser {
         loop {
             let name = self.word("an attribute")?;
             let value = if self.is('=') {
-                self.value()?
+                self.raw_value()?
             } else {
                 Value::Flag(true)
             };
@@ -268,8 +293,9 @@ impl Parser {
         match what.as_str() {
             "fileset" | "file" => {
                 let attributes = self.attributes(&what, line)?;
-                let set = sets::set(&attributes, what == "file")?;
-                self.sets.push(set);
+                let is_file = what == "file";
+                self.definitions
+                    .push(Definition::Files(attributes, is_file));
                 Ok(())
             }
             "process" => self.process(line),
@@ -278,24 +304,26 @@ impl Parser {
     }
 
     fn process(&mut self, line: usize) -> Result<(), Error> {
-        let process = self.attributes("process", line)?;
-        process.only(&["name", "instances"])?;
-        let instances = process.count("instances", 1)?;
+        let attributes = self.attributes("process", line)?;
         self.expect('{')?;
+        let mut threads = Vec::new();
         while !self.is('}') {
             let line = self.line();
             match self.word("'thread'")?.as_str() {
-                "thread" => self.thread(line, instances)?,
+                "thread" => threads.push(self.thread(line)?),
                 other => return Err(at(line, format!("expected 'thread', not '{other}'"))),
             }
         }
+        let process = Process {
+            attributes,
+            threads,
+        };
+        self.definitions.push(Definition::Process(process));
         Ok(())
     }
 
-    fn thread(&mut self, line: usize, processes: u32) -> Result<(), Error> {
-        let thread = self.attributes("thread", line)?;
-        thread.only(&["name", "memsize", "instances", "useism"])?;
-        let threads = u64::from(thread.count("instances", 1)?) * u64::from(processes);
+    fn thread(&mut self, line: usize) -> Result<ThreadText, Error> {
+        let attributes = self.attributes("thread", line)?;
         self.expect('{')?;
         let mut flowops = Vec::new();
         while !self.is('}') {
@@ -308,20 +336,15 @@ impl Parser {
             let attributes = self.attributes(&format!("flowop {kind}"), line)?;
             flowops.push(Flowop { kind, attributes });
         }
-        self.threads.push(Thread {
-            line,
-            name: thread.text("name").unwrap_or_else(|| "thread".into()),
-            threads: saturating_u32(threads),
+        Ok(ThreadText {
+            attributes,
             flowops,
-        });
-        Ok(())
+        })
     }
 
     fn eventgen(&mut self, line: usize) -> Result<(), Error> {
         let attributes = self.attributes("eventgen", line)?;
-        attributes.only(&["rate"])?;
-        let rate = attributes.number("rate")?.unwrap_or(0.0);
-        self.events_per_s = (rate > 0.0).then_some(rate);
+        self.definitions.push(Definition::Events(attributes));
         Ok(())
     }
 
@@ -353,24 +376,44 @@ impl Parser {
             ));
         }
         self.length = Some(Nanos::from_secs_f64(seconds));
+        self.at_run = Some(self.variables.clone());
         Ok(())
     }
 
-    fn script(self) -> Result<Script, Error> {
+    fn script(mut self) -> Result<Script, Error> {
         let line = self.line();
-        if self.threads.is_empty() {
+        let variables = self.at_run.as_ref().unwrap_or(&self.variables);
+        let defined = Defined::new(&self.definitions, variables)?;
+        if defined.threads.is_empty() {
             return Err(at(line, "the text defines no process with a thread".into()));
         }
-        let workload = Workload::Files(FileLoop {
+        let files = FileLoop {
             name: "filebench".into(),
-            groups: flowops::groups(&self.threads, &self.sets)?,
-            sets: self.sets,
+            groups: flowops::groups(&defined.threads, &defined.sets)?,
+            sets: defined.sets,
             over: Over::Rotor,
-            events_per_s: self.events_per_s,
+            events_per_s: defined.events_per_s,
             sync_at_end: false,
-        });
-        let length = self.length;
-        Ok(Script { workload, length })
+            without_file: self.without_file,
+        };
+        self.notes.extend(defined.notes);
+        self.notes.extend(notes::of_loop(&files));
+        Ok(Script {
+            workload: Workload::Files(files),
+            length: self.length,
+            notes: self.notes,
+        })
+    }
+}
+
+/// What a value is while variables hold these.
+fn resolved(value: &Value, variables: &Variables, line: usize) -> Result<Value, Error> {
+    match value {
+        Value::Variable(name) => match variables.get(name) {
+            Some(value) => Ok(value.clone()),
+            None => Err(at(line, format!("the variable ${name} has no value"))),
+        },
+        value => Ok(value.clone()),
     }
 }
 
@@ -396,6 +439,18 @@ fn value_of(word: &str) -> Value {
 impl Attributes {
     fn fault<T>(&self, reason: &str) -> Result<T, Error> {
         Err(at(self.line, format!("{}: {reason}", self.of)))
+    }
+
+    /// The same while variables hold these.
+    fn resolved(&self, variables: &Variables) -> Result<Attributes, Error> {
+        let value = |(name, value): &(String, Value)| {
+            Ok((name.clone(), resolved(value, variables, self.line)?))
+        };
+        Ok(Attributes {
+            line: self.line,
+            of: self.of.clone(),
+            list: self.list.iter().map(value).collect::<Result<_, Error>>()?,
+        })
     }
 
     /// That there are no attributes but these.

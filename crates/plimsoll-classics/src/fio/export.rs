@@ -16,10 +16,12 @@ use plimsoll_core::offsets::Offsets;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, Extent, Finish, Group, Made, Pace, Region, Segment, SyncKind, Turn, TurnKind, Work,
+    Arrival, BATCH_DEFAULT, Extent, Finish, Group, Made, Pace, Positions, Region, Segment,
+    SyncKind, Turn, TurnKind, Work,
 };
 use plimsoll_core::workload::series::{Body, Series};
 
+use super::sizes::mean_bytes;
 use crate::error::Error;
 
 /// Fastest Poisson process of one job that fio keeps within about 1 %.
@@ -57,10 +59,10 @@ pub fn export(workload: &Workload, length: Nanos) -> Result<Exported, Error> {
     }
     let mut text = format!(
         "; {}: written by plimsoll for fio 3.33\n",
-        workload.name().replace('\n', " ")
+        in_line(workload.name())
     );
     for loss in &file.losses {
-        let _ = writeln!(text, "; lost: {loss}");
+        let _ = writeln!(text, "; lost: {}", in_line(loss));
     }
     text.push_str(&file.jobs);
     Ok(Exported {
@@ -84,13 +86,39 @@ struct File {
 
 /// One job: its lines.
 #[derive(Debug, Default)]
-struct Lines(String);
+struct Lines {
+    text: String,
+    /// The first value that would be more than its line.
+    wild: Option<String>,
+}
 
 impl Lines {
     fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+        let value = value.to_string();
+        if value.contains(char::is_control) {
+            self.wild
+                .get_or_insert(format!("{name}={}", value.escape_debug()));
+            return;
+        }
         // Writing to a String cannot fail.
-        let _ = writeln!(self.0, "{name}={value}");
+        let _ = writeln!(self.text, "{name}={value}");
     }
+
+    /// The lines.
+    ///
+    /// # Errors
+    /// When a value would begin another line, which fio might obey.
+    fn finish(self) -> Result<String, Error> {
+        match self.wild {
+            None => Ok(self.text),
+            Some(wild) => Err(refuse(format!("'{wild}' has a control character"))),
+        }
+    }
+}
+
+/// A name of the workload's in a line that is not a value: one line whatever is in it.
+fn in_line(text: &str) -> String {
+    text.replace(|c: char| c.is_control() || c == ']', " ")
 }
 
 impl File {
@@ -175,8 +203,8 @@ impl File {
                 let _ = write!(
                     self.jobs,
                     "\n[{}]\n{}",
-                    part.group.name.replace([']', '\n'], " "),
-                    lines.0
+                    in_line(&part.group.name),
+                    lines.finish()?
                 );
                 if wall || wait {
                     let _ = writeln!(self.jobs, "stonewall");
@@ -201,7 +229,12 @@ impl File {
             if group.depth > 1 { "io_uring" } else { "psync" },
         );
         lines.add("iodepth", group.depth);
+        batch(group, &mut lines);
         lines.add("direct", u8::from(group.direct));
+        if !group.direct && group.cold_every_bytes == 0 {
+            self.lose("the file begins outside the page cache here; fio keeps in it what it has laid out, or would drop it before each pass");
+            lines.add("invalidate", 0);
+        }
         self.pace(group, &mut lines)?;
         syncs(group, &mut lines)?;
         content(group, &mut lines);
@@ -244,13 +277,18 @@ impl File {
         };
         lines.add("rw", self.pattern(group, word)?);
         self.distribution(group, lines)?;
+        let is_shared = group.positions == Positions::Shared;
+        let one_size = group.mix.iter().all(|t| t.bytes == group.mix[0].bytes);
+        if is_shared && !one_size && !matches!(group.offsets, Offsets::Sequential) {
+            self.lose("places: each operation begins at a multiple of its own size here, in fio at a multiple of the smallest of its direction");
+        }
         if word == "rw" {
             let share = share_of(&group.mix, TurnKind::Read) * 100.0;
             lines.add(
                 "rwmixread",
                 self.percent(share, &format!("the share of reads of '{}'", group.name)),
             );
-            if matches!(group.offsets, Offsets::Sequential) {
+            if matches!(group.offsets, Offsets::Sequential) && is_shared {
                 self.lose("fio keeps one position for reads and one for writes, the workload one for both");
             }
         }
@@ -355,10 +393,10 @@ impl File {
         let name = &group.name;
         match &group.pace {
             Pace::Closed { think, .. } if *think == Nanos(0) => Ok(()),
-            Pace::Closed { .. } if group.depth > 1 => Err(refuse(format!(
+            Pace::Closed { drains: false, .. } if group.depth > 1 => Err(refuse(format!(
                 "'{name}' thinks with several operations in flight; fio's think time stops them all: use more workers at depth 1"
             ))),
-            Pace::Closed { think, every } => {
+            Pace::Closed { think, every, .. } => {
                 lines.add("thinktime", think.0.div_ceil(1_000));
                 lines.add("thinktime_blocks", (*every).max(1));
                 Ok(())
@@ -559,6 +597,7 @@ fn mean_pace(segment: &Segment) -> Pace {
 
 fn by_turn(group: &Group, span: Option<Nanos>) -> Vec<Part> {
     let all: f64 = group.mix.iter().map(|turn| turn.weight).sum();
+    let mean = mean_bytes(&group.mix, None);
     let part = |turn: &Turn| {
         let share = ratio(turn.weight, all);
         let pace = match &group.pace {
@@ -576,6 +615,10 @@ fn by_turn(group: &Group, span: Option<Nanos>) -> Vec<Part> {
         };
         let work = match group.work {
             Work::Each(turns) => Work::Each(round_u64(turns as f64 * share).max(1)),
+            Work::Bytes(bytes) => {
+                let own = f64::from(turn.bytes) * share;
+                Work::Bytes(round_u64(bytes as f64 * ratio(own, mean)).max(1))
+            }
             other => other,
         };
         let group = Group {
@@ -622,6 +665,18 @@ fn place(group: &Group, lines: &mut Lines) -> Result<(), Error> {
         lines.add("overwrite", 1);
     }
     Ok(())
+}
+
+/// fio submits one operation at a time unless it is told otherwise, and the kernel merges neighbours
+/// only of those that it gets together.
+fn batch(group: &Group, lines: &mut Lines) {
+    let most = match group.batch {
+        0 => BATCH_DEFAULT,
+        most => most,
+    };
+    if group.depth > 1 && most > 1 {
+        lines.add("iodepth_batch_submit", most.min(group.depth));
+    }
 }
 
 fn syncs(group: &Group, lines: &mut Lines) -> Result<(), Error> {
@@ -677,6 +732,12 @@ fn work(group: &Group, length: Nanos, limited: bool, lines: &mut Lines) -> Resul
                 "io_size",
                 turns.saturating_mul(u64::from(group.mix[0].bytes)),
             );
+            if limited {
+                runtime(lines);
+            }
+        }
+        Work::Bytes(bytes) => {
+            lines.add("io_size", bytes);
             if limited {
                 runtime(lines);
             }

@@ -92,6 +92,28 @@ pub(crate) fn sections(text: &str) -> Result<Vec<Section>, Error> {
     Ok(jobs)
 }
 
+/// Options of which every job file has one at least.
+const TELLING: [&str; 6] = ["rw", "bs", "ioengine", "iodepth", "size", "filename"];
+
+/// Whether a text looks like a job file, whatever its name: it begins with a section, and has an
+/// option in a form that other languages with sections do not have.
+#[must_use]
+pub fn is_job(text: &str) -> bool {
+    let mut lines = text
+        .lines()
+        .map(|line| line.split([';', '#']).next().unwrap_or_default().trim())
+        .filter(|line| !line.is_empty());
+    let begins = lines.next().is_some_and(|line| {
+        line.starts_with('[') && !line.starts_with("[[") && line.ends_with(']')
+    });
+    let mut options = lines.filter_map(|line| line.split_once('='));
+    begins
+        && options.any(|(name, value)| {
+            let quoted = value.trim().starts_with(['"', '\'', '[', '{']);
+            !quoted && TELLING.contains(&canonical(name.trim()))
+        })
+}
+
 fn option(text: &str, line: usize) -> Result<Opt, Error> {
     let wrong = |reason: String| Err(Error::Line { line, reason });
     if text.starts_with("include ") {
@@ -122,6 +144,10 @@ fn option(text: &str, line: usize) -> Result<Opt, Error> {
 fn canonical(name: &str) -> &str {
     match name {
         "blocksize" => "bs",
+        "blocksize_range" => "bsrange",
+        "ba" => "blockalign",
+        "iodepth_batch_submit" => "iodepth_batch",
+        "iodepth_batch_complete" => "iodepth_batch_complete_min",
         "readwrite" => "rw",
         "io_limit" => "io_size",
         _ => name,
@@ -154,6 +180,22 @@ mod tests {
             ]
         );
         assert_eq!(jobs[0].options[2].line, 7);
+    }
+
+    #[test]
+    fn a_job_is_known_by_its_content() {
+        for (text, expect) in [
+            ("# mine\n[global]\nrw=randread\n", true),
+            ("[db]\nblocksize = 8k\n", true),
+            ("[reader]\n ioengine=libaio ; fast\n", true),
+            ("format = 1\n[workload]\nbs = 4096\n", false),
+            ("[[groups]]\nbs=4096\n", false),
+            ("[a]\nname=\"x\"\nrw=\"read\"\n", false),
+            ("define fileset name=a,size=4k\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_job(text), expect, "{text}");
+        }
     }
 
     #[test]

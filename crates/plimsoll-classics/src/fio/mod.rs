@@ -10,11 +10,14 @@ mod export;
 mod ini;
 mod iolog;
 mod job;
+mod notes;
 mod options;
 mod section;
+mod sizes;
 mod value;
 
 pub use demand::{Demand, Named, Stream, demands, on_null};
 pub use export::{Exported, export};
-pub use iolog::{read_log, write_log};
+pub use ini::is_job;
+pub use iolog::{is_log, read_log, write_log};
 pub use job::{Job, job};

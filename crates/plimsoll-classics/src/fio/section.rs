@@ -2,27 +2,27 @@
 //! One job of a file as a group of workers, with fio's defaults: blocks of 4 KiB, one operation in
 //! flight, through the page cache, every block once in random order unless `norandommap` is set.
 
-use plimsoll_core::num::{floor_u64, ratio, round_u64, saturating_u32};
-use plimsoll_core::offsets::{Offsets, Zone};
+use plimsoll_core::num::{ratio, saturating_u32};
+use plimsoll_core::offsets::{MAP_BLOCKS_MAX, Offsets, Zone};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::{
-    Arrival, Content, Extent, Finish, Group, Made, Pace, Region, SyncKind, Syncs, Turn, TurnKind,
-    Work,
+    Arrival, Content, Extent, Finish, Group, Made, Pace, Positions, Region, SyncKind, Syncs, Turn,
+    TurnKind, Work,
 };
 
 use super::ini::Section;
+use super::notes::differences;
 use super::options::{Options, check};
+use super::sizes::{mean_bytes, mix};
 use super::value;
 use crate::error::Error;
 
 /// Most workers, and the deepest queue of one.
 const MANY: u64 = 4096;
-/// Largest block.
-const BLOCK_MAX: u64 = 256 << 20;
 /// Engines of fio that keep one operation in flight whatever `iodepth` says.
 pub(crate) const SYNCHRONOUS: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
 /// Engines that keep `iodepth` operations in flight.
-const ASYNCHRONOUS: [&str; 3] = ["io_uring", "libaio", "posixaio"];
+const ASYNCHRONOUS: [&str; 4] = ["io_uring", "libaio", "posixaio", "null"];
 
 /// A job and what it asks of the phase it stands in.
 #[derive(Debug)]
@@ -40,13 +40,15 @@ pub(crate) struct Part {
 
 /// What `rw` says.
 #[derive(Debug, Clone, Copy)]
-struct Access {
-    read: bool,
-    write: bool,
-    trim: bool,
+pub(super) struct Access {
+    pub(super) read: bool,
+    pub(super) write: bool,
+    pub(super) trim: bool,
     random: bool,
     /// The number after the colon: blocks in a run when random, bytes passed over when not.
     number: Option<u64>,
+    /// Whether those bytes are gone back.
+    backward: bool,
 }
 
 pub(crate) fn part(section: &Section) -> Result<Part, Error> {
@@ -54,48 +56,59 @@ pub(crate) fn part(section: &Section) -> Result<Part, Error> {
     let options = Options(section);
     let mut notes = Vec::new();
     let access = access(options)?;
-    if access.read && access.write && !access.random {
-        notes.push(
-            "fio keeps one position for reads and one for writes; here both follow one stream"
-                .to_owned(),
-        );
-    }
     let workers = options
         .value("numjobs", |text| value::count(text, 1, MANY))?
         .unwrap_or(1);
     let mix = mix(options, access)?;
     let extent = extent(options, access, workers)?;
     let runtime = options.value("runtime", |text| value::time(text, Nanos::SECOND))?;
+    let direct = direct(options)?;
+    let depth = depth(options, direct, &mut notes)?;
+    let cold = options.flag("invalidate", true)?;
+    let positions = positions(access, &mix);
+    let offsets = offsets(options, access, &mix, &mut notes)?;
+    let offsets = with_map(
+        offsets,
+        positions,
+        &mix,
+        (extent.bytes, workers),
+        &mut notes,
+    );
     let group = Group {
         name: section.name.clone(),
         workers: saturating_u32(workers),
-        depth: depth(options, &mut notes)?,
-        offsets: offsets(options, access, &mix, &mut notes)?,
-        pace: pace(options, access, &mix, workers)?,
+        depth,
+        offsets,
+        pace: pace(options, access, &mix, (workers, depth))?,
         syncs: syncs(options, &mut notes)?,
         finish: if options.flag("end_fsync", false)? {
             vec![Finish::Fsync]
         } else {
             Vec::new()
         },
-        direct: direct(options)?,
+        direct,
         content: content(options)?,
         work: work(options, &mix, runtime)?,
         delay: options
             .value("startdelay", |text| value::time(text, Nanos::SECOND))?
             .unwrap_or_default(),
+        positions,
+        batch: batch(options, depth)?,
+        cold_every_bytes: if cold && !direct { pass(options)? } else { 0 },
         extent,
         mix,
+        ..Group::default()
     };
     let mix_of_rates = rates(options, access)?;
     let group = weighted(group, mix_of_rates);
+    notes.extend(differences(options, &group)?);
     Ok(Part {
         group,
         line: section.line,
         stonewall: options.flag("stonewall", false)?,
         wait_for: options.find("wait_for").map(|o| (o.value.clone(), o.line)),
         runtime,
-        cold: options.flag("invalidate", true)?,
+        cold,
         notes,
     })
 }
@@ -119,6 +132,11 @@ fn access(options: Options<'_>) -> Result<Access, Error> {
             ));
         }
     };
+    let backward = !random && number.is_some_and(|number| number.starts_with('-'));
+    let number = number.map(|number| match backward {
+        true => &number[1..],
+        false => number,
+    });
     let number = match number {
         Some(text) if random => Some(value::count(text, 1, 1 << 30)),
         Some(text) => Some(value::size(text)),
@@ -133,11 +151,12 @@ fn access(options: Options<'_>) -> Result<Access, Error> {
         trim,
         random,
         number,
+        backward,
     })
 }
 
 /// The kinds of turns with their place in lists by direction.
-fn kinds(access: Access) -> impl Iterator<Item = (TurnKind, usize)> {
+pub(super) fn kinds(access: Access) -> impl Iterator<Item = (TurnKind, usize)> {
     let all = [
         (access.read, TurnKind::Read, 0),
         (access.write, TurnKind::Write, 1),
@@ -146,47 +165,6 @@ fn kinds(access: Access) -> impl Iterator<Item = (TurnKind, usize)> {
     all.into_iter()
         .filter(|(on, ..)| *on)
         .map(|(_, kind, at)| (kind, at))
-}
-
-fn mix(options: Options<'_>, access: Access) -> Result<Vec<Turn>, Error> {
-    let percent = |name| options.value(name, |text| value::count(text, 0, 100));
-    let read_percent = match (percent("rwmixread")?, percent("rwmixwrite")?) {
-        (Some(read), _) => read,
-        (None, Some(write)) => 100 - write,
-        (None, None) => 50,
-    };
-    let mut mix = Vec::new();
-    for (kind, at) in kinds(access) {
-        let share = match kind {
-            _ if !(access.read && access.write) => 100,
-            TurnKind::Read => read_percent,
-            _ => 100 - read_percent,
-        };
-        let (name, sizes) = match options.find("bssplit") {
-            Some(option) => (
-                "bssplit",
-                value::split(value::by_direction(&option.value, at)),
-            ),
-            None => {
-                let text = value::by_direction(options.text("bs", "4k"), at);
-                ("bs", value::size(text).map(|bytes| vec![(bytes, 100.0)]))
-            }
-        };
-        for (bytes, percent) in sizes.map_err(|reason| options.wrong(name, &reason))? {
-            if bytes == 0 || bytes > BLOCK_MAX {
-                return Err(options.wrong(name, "blocks have from 1 byte to 256 MiB"));
-            }
-            let weight = share as f64 * percent / 100.0;
-            if weight > 0.0 {
-                mix.push(Turn {
-                    kind,
-                    bytes: saturating_u32(bytes),
-                    weight,
-                });
-            }
-        }
-    }
-    Ok(mix)
 }
 
 /// Turns of one kind with the weights that these rates give their kind.
@@ -276,7 +254,8 @@ fn extent(options: Options<'_>, access: Access, workers: u64) -> Result<Extent, 
     })
 }
 
-fn depth(options: Options<'_>, notes: &mut Vec<String>) -> Result<u32, Error> {
+/// Operations in flight. What libaio hands over is asynchronous only around the page cache.
+fn depth(options: Options<'_>, direct: bool, notes: &mut Vec<String>) -> Result<u32, Error> {
     let depth = options
         .value("iodepth", |text| value::count(text, 1, MANY))?
         .unwrap_or(1);
@@ -294,7 +273,84 @@ fn depth(options: Options<'_>, notes: &mut Vec<String>) -> Result<u32, Error> {
             &format!("known are {known}; the engine itself is chosen on the command line"),
         ));
     }
+    if engine == "libaio" && !direct {
+        if depth > 1 {
+            notes.push(format!("iodepth={depth} has no effect with ioengine=libaio without direct=1, as in fio: through the page cache each operation ends before the next is submitted, so one is in flight (ioengine=io_uring keeps {depth})"));
+        }
+        return Ok(1);
+    }
     Ok(saturating_u32(depth))
+}
+
+/// Operations handed to the kernel at once: one, unless the job says more; 0 says as many as are
+/// in flight.
+fn batch(options: Options<'_>, depth: u32) -> Result<u32, Error> {
+    let count = |text: &str| value::count(text, 0, MANY);
+    let fewest = options.value("iodepth_batch_complete_min", count)?;
+    if fewest.unwrap_or(1) > 1 {
+        return Err(options.wrong(
+            "iodepth_batch_complete_min",
+            "operations are collected as they end, one at least; take the line out",
+        ));
+    }
+    let most = options.value("iodepth_batch", count)?.unwrap_or(1);
+    Ok(match most {
+        0 => depth,
+        most => saturating_u32(most).min(depth),
+    })
+}
+
+/// Bytes after which fio closes a job's file, opens it again and drops its pages, where the job
+/// goes through it more than once; else 0.
+fn pass(options: Options<'_>) -> Result<u64, Error> {
+    let again = options.flag("time_based", false)?
+        || options
+            .value("loops", |text| value::count(text, 1, 1 << 30))?
+            .is_some_and(|loops| loops > 1);
+    if !again {
+        return Ok(0);
+    }
+    moved(options)
+}
+
+/// Bytes that a job moves in a pass.
+fn moved(options: Options<'_>) -> Result<u64, Error> {
+    for name in ["io_size", "size", "filesize"] {
+        if let Some(bytes) = options.value(name, value::size)?.filter(|bytes| *bytes > 0) {
+            return Ok(bytes);
+        }
+    }
+    Ok(0)
+}
+
+/// fio keeps a position for each direction, and draws places in units of its smallest block.
+fn positions(access: Access, mix: &[Turn]) -> Positions {
+    let one_size = mix.iter().all(|turn| turn.bytes == mix[0].bytes);
+    let two_streams = access.read && access.write && !access.random;
+    if one_size && !two_streams {
+        Positions::Shared
+    } else {
+        Positions::ByKind
+    }
+}
+
+/// The map of blocks that mixed sizes need has limits.
+fn with_map(
+    offsets: Offsets,
+    positions: Positions,
+    mix: &[Turn],
+    (bytes, workers): (u64, u64),
+    notes: &mut Vec<String>,
+) -> Offsets {
+    let smallest = mix.iter().map(|turn| turn.bytes).min().unwrap_or(1).max(1);
+    let maps = workers.saturating_mul(3);
+    let blocks = (bytes / u64::from(smallest)).saturating_mul(maps);
+    if offsets != Offsets::Permutation || positions == Positions::Shared || blocks <= MAP_BLOCKS_MAX
+    {
+        return offsets;
+    }
+    notes.push("the map of the blocks that were reached would be too large: places are drawn with replacement, where fio reaches each block once".into());
+    Offsets::Uniform
 }
 
 fn offsets(
@@ -313,6 +369,11 @@ fn offsets(
             return Ok(Offsets::Sequential);
         };
         return match mix {
+            [one] if access.backward && gap == 2 * u64::from(one.bytes) => Ok(Offsets::Backward),
+            _ if access.backward => Err(options.wrong(
+                "rw",
+                "steps back are taken block by block only, which is twice the block size, such as rw=read:-8k with bs=4k",
+            )),
             [one] => Ok(Offsets::Strided {
                 stride_bytes: u64::from(one.bytes) + gap,
             }),
@@ -362,15 +423,32 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
     if text.contains(',') {
         return Err("zones by direction are not supported; write two jobs".into());
     }
-    let mut zones = Vec::new();
-    for entry in text.split(':') {
+    let mut told = Vec::new();
+    for entry in text.split(':').filter(|entry| !entry.is_empty()) {
         let Some((access, size)) = entry.split_once('/') else {
             return Err(format!(
                 "'{entry}' is no zone: write ACCESS/SIZE in percent"
             ));
         };
         let percent = |text: &str| value::count(text.trim(), 0, 100);
-        zones.push((percent(access)?, percent(size)?));
+        let size = match size.trim() {
+            "" => None,
+            text => Some(percent(text)?),
+        };
+        told.push((percent(access)?, size));
+    }
+    // Zones without a size divide what the others leave; the last of them takes what is over.
+    let all: u64 = told.iter().filter_map(|(_, size)| *size).sum();
+    let open = told.iter().filter(|(_, size)| size.is_none()).count() as u64;
+    let mut left = (100u64.saturating_sub(all), open);
+    let mut zones = Vec::new();
+    for (access, size) in told {
+        let size = size.unwrap_or_else(|| {
+            let own = left.0 / left.1.max(1);
+            left = (left.0 - own, left.1.saturating_sub(1));
+            own
+        });
+        zones.push((access, size));
     }
     let sum = |pick: fn(&(u64, u64)) -> u64| zones.iter().map(pick).sum::<u64>();
     if sum(|zone| zone.0) != 100 || sum(|zone| zone.1) != 100 || zones.iter().any(|z| z.1 == 0) {
@@ -425,21 +503,12 @@ fn rates(options: Options<'_>, access: Access) -> Result<Option<[f64; 2]>, Error
     Ok(None)
 }
 
-/// Mean bytes of a turn of this kind, or of all.
-fn mean_bytes(mix: &[Turn], kind: Option<TurnKind>) -> f64 {
-    let of = mix
-        .iter()
-        .filter(|turn| kind.is_none_or(|kind| turn.kind == kind));
-    let (sum, weight) = of.fold((0.0, 0.0), |(sum, weight), turn| {
-        (
-            sum + f64::from(turn.bytes) * turn.weight,
-            weight + turn.weight,
-        )
-    });
-    ratio(sum, weight)
-}
-
-fn pace(options: Options<'_>, access: Access, mix: &[Turn], workers: u64) -> Result<Pace, Error> {
+fn pace(
+    options: Options<'_>,
+    access: Access,
+    mix: &[Turn],
+    (workers, depth): (u64, u32),
+) -> Result<Pace, Error> {
     let each_per_s = match rates(options, access)? {
         Some(both) => Some(both.iter().sum()),
         None => one_rate(options, access, mix)?,
@@ -462,6 +531,8 @@ fn pace(options: Options<'_>, access: Access, mix: &[Turn], workers: u64) -> Res
         return Ok(Pace::Closed {
             think,
             every: saturating_u32(every),
+            // fio lets the queue run empty and the whole job think.
+            drains: depth > 1 && think > Nanos(0),
         });
     };
     if think > Nanos(0) {
@@ -556,23 +627,18 @@ fn work(options: Options<'_>, mix: &[Turn], runtime: Option<Nanos>) -> Result<Wo
     let loops = options
         .value("loops", |text| value::count(text, 1, 1 << 30))?
         .unwrap_or(1);
-    let moved = options.value("io_size", value::size)?;
-    let size = options
-        .value("size", value::size)?
-        .or(options.value("filesize", value::size)?);
     let one_size = mix.iter().all(|turn| turn.bytes == mix[0].bytes);
     let plain = options.text("rw", "read").split_once(':').is_none();
-    if loops == 1 && moved.is_none() && one_size && plain {
+    if loops == 1 && options.find("io_size").is_none() && one_size && plain {
         return Ok(Work::Pass);
     }
-    let bytes = moved.or(size).unwrap_or(0) as f64;
-    // Where sizes are mixed, as many turns as move these bytes on average.
-    let turns = ratio(bytes, mean_bytes(mix, None));
-    let turns = if one_size {
-        floor_u64(turns)
-    } else {
-        round_u64(turns)
-    };
+    let bytes = moved(options)?;
+    let most = TURNS_MAX.saturating_mul(u64::from(mix[0].bytes));
+    let all = bytes.checked_mul(loops).filter(|all| *all <= most);
+    if !one_size && let Some(all) = all {
+        return Ok(Work::Bytes(all));
+    }
+    let turns = bytes / u64::from(mix[0].bytes);
     let turns = turns.max(1).checked_mul(loops);
     let turns = turns.filter(|turns| *turns <= TURNS_MAX).ok_or_else(|| {
         let name = if loops > 1 { "loops" } else { "io_size" };

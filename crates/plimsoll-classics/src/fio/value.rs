@@ -140,6 +140,22 @@ pub(crate) fn split(text: &str) -> Result<Vec<(u64, f64)>, String> {
     Ok(all.filter(|(_, share)| *share > 0.0).collect())
 }
 
+/// The sizes of a range `4k-64k`, equally likely: the multiples of the smallest.
+pub(crate) fn range(text: &str) -> Result<Vec<(u64, f64)>, String> {
+    let (low, high) = text
+        .split_once('-')
+        .ok_or("it is two sizes, such as 4k-64k")?;
+    let (low, high) = (size(low.trim())?, size(high.trim())?);
+    if low == 0 || low > high {
+        return Err("it begins with the smaller size, above 0".into());
+    }
+    let n = high / low;
+    if n > 64 {
+        return Err("it has more than 64 sizes (the multiples of the smallest): write the sizes and their shares with bssplit".into());
+    }
+    Ok((1..=n).map(|k| (k * low, 100.0 / n as f64)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

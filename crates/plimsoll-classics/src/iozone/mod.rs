@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! iozone 3 in throughput mode: so many children, each with a file of its own, that all write,
-//! read or jump about at the same time until the first of them is through.
+//! read or jump about at the same time until the first of them is through. Without a number of
+//! children its single-file mode: one file, and a table.
 
 mod text;
 
@@ -8,11 +9,12 @@ pub(crate) use text::text;
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::offsets::Offsets;
+use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
     Extent, Finish, Group, Made, Region, Syncs, Turn, TurnKind, Work,
 };
-use plimsoll_core::workload::series::Phase;
+use plimsoll_core::workload::series::{Body, Classic, Phase};
 
 use crate::Known;
 use crate::error::Error;
@@ -27,6 +29,8 @@ const CHILDREN_MAX: u32 = 256;
 /// Every child seeds its generator with 0 before each random test (iozone 3), so all of them take
 /// their records in the same order, in every test and every run.
 const RANDOM_ORDER: Offsets = Offsets::FixedPermutation { seed: 0 };
+/// What the parent of the original sleeps before it lets the children of the next test go.
+const REST: Nanos = Nanos(2_000_000_000);
 /// Largest record.
 const RECORD_MAX: u64 = 256 << 20;
 
@@ -40,8 +44,8 @@ const SETTINGS: &[Setting] = &[
     setting(
         "t",
         Unit::Count,
-        "1",
-        "children, each with a file of its own",
+        "",
+        "children, each with a file of its own; without: one, and the table of the single-file mode",
     ),
     setting("s", Unit::Size(1024), "512", "size of each file, KiB"),
     setting("r", Unit::Size(1024), "4", "size of a record, KiB"),
@@ -106,6 +110,9 @@ struct Test {
     is_repeat: bool,
     kind: TurnKind,
     is_random: bool,
+    /// Whether the children stop each other only after their sync, and leave the rest undone: all
+    /// tests but the two that others count on for whole files.
+    breaks_off: bool,
 }
 
 const TESTS: [Test; 6] = [
@@ -146,6 +153,7 @@ const fn test(
         is_repeat,
         kind,
         is_random,
+        breaks_off: is_repeat || matches!(kind, TurnKind::Read),
     }
 }
 
@@ -153,6 +161,8 @@ const fn test(
 struct Shape {
     tests: Vec<&'static Test>,
     children: u32,
+    /// Whether nobody asked for children.
+    is_single: bool,
     record_bytes: u64,
     /// Whole records.
     file_bytes: u64,
@@ -183,7 +193,11 @@ impl Shape {
         }
         Ok(Shape {
             tests: TESTS.iter().filter(wanted).collect(),
-            children: settings.count_within("t", 1, CHILDREN_MAX)?,
+            children: match settings.is_given("t") {
+                true => settings.count_within("t", 1, CHILDREN_MAX)?,
+                false => 1,
+            },
+            is_single: !settings.is_given("t"),
             record_bytes,
             file_bytes: file_bytes - file_bytes % record_bytes,
             is_in_ops: settings.flag("O"),
@@ -216,8 +230,31 @@ fn build(settings: &Settings) -> Result<Workload, Error> {
             ..block_phase(test.phase, vec![group(&shape, test, made, settings)])
         }
     };
-    let phases = shape.tests.iter().enumerate().map(phase).collect();
+    let mut phases: Vec<Phase> = shape.tests.iter().enumerate().map(phase).collect();
+    // Nothing follows the last one.
+    if let Some(Body::Blocks(blocks)) = phases.last_mut().map(|phase| &mut phase.body) {
+        for group in &mut blocks.groups {
+            group.rest = Nanos(0);
+        }
+    }
     Ok(series(NAME, settings, phases))
+}
+
+/// Where its numbers differ from those of the original.
+pub(crate) fn notes(classic: &Classic) -> Vec<String> {
+    let mut notes = vec![
+        "unlike in iozone, every record holds random bytes (there one byte again and again, which \
+         some storage does not store)"
+            .to_owned(),
+    ];
+    if classic.setting("t").is_some_and(|t| t != "1") {
+        notes.push(
+            "'Parent sees' ends with the last counted record, fsync or close; in iozone it goes on \
+             while the others complete their files, fsync, close and exit, and is lower"
+                .to_owned(),
+        );
+    }
+    notes
 }
 
 fn group(shape: &Shape, test: &Test, made: Made, settings: &Settings) -> Group {
@@ -250,6 +287,10 @@ fn group(shape: &Shape, test: &Test, made: Made, settings: &Settings) -> Group {
             .filter(|(on, _)| *on)
             .map(|(_, op)| op)
             .collect(),
+        // Each child of the original syncs and closes its file at the end of every test.
+        after: vec![Finish::Fsync, Finish::Close],
+        rest: if shape.is_single { Nanos(0) } else { REST },
+        breaks_off: test.breaks_off,
         direct: settings.flag("I"),
         work: Work::Pass,
         ..Group::default()
@@ -328,6 +369,12 @@ mod tests {
                 "{phase}"
             );
             assert!(group.finish.is_empty() && !group.direct, "{phase}");
+            assert_eq!(group.after, [Finish::Fsync, Finish::Close], "{phase}");
+            // Only these two stop the others at their last record, and let them complete.
+            let completes = ["write", "random_write"].contains(&phase);
+            assert_eq!(group.breaks_off, !completes, "{phase}");
+            let is_last = phase == "random_write";
+            assert_eq!(group.rest == Nanos(0), is_last, "{phase}");
             assert!(!group.syncs.each_write, "{phase}");
         }
         assert!(series.phases.iter().all(|phase| phase.stonewall));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Results as iozone 3 prints them in throughput mode, by its definitions: the children's own
-//! rates added up, and all data against the time of the parent.
+//! Results as iozone 3 prints them. In throughput mode, by its definitions: the children's own
+//! rates added up, and all data against the time of the parent. Of a single file: a table.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use plimsoll_core::num::ratio;
 use plimsoll_core::workload::series::Classic;
 
 use super::{NAME, SETTINGS, Shape, Test};
-use crate::parts::{KIB, elapsed, find, least_and_greatest, per_second};
+use crate::parts::{KIB, elapsed, end_line, find, least_and_greatest, per_second};
 use plimsoll_core::settings::Settings;
 
 /// A paragraph for each test; `None` when a phase is missing or tells nothing of its workers.
@@ -17,6 +17,9 @@ pub(crate) fn text(classic: &Classic, phases: &[PhaseResult]) -> Option<String> 
     let settings = Settings::new(NAME, SETTINGS, &classic.settings).ok()?;
     let shape = Shape::read(&settings).ok()?;
     let (file_kib, record_kib) = (kib(shape.file_bytes), kib(shape.record_bytes));
+    if shape.is_single {
+        return table(&shape, phases);
+    }
     let (count, es) = (shape.children, if shape.children == 1 { "" } else { "es" });
     let mut out = String::new();
     let _ = writeln!(out, "\tRecord Size {record_kib} kB");
@@ -42,6 +45,42 @@ fn kib(bytes: u64) -> String {
     format!("{}", bytes as f64 / KIB)
 }
 
+/// The table of the single-file mode: rates in whole kB or records per second, in the columns that
+/// the original has for these tests.
+fn table(shape: &Shape, phases: &[PhaseResult]) -> Option<String> {
+    let mut out = String::new();
+    if shape.is_in_ops {
+        let _ = writeln!(out, "\tOPS Mode. Output is in operations per second.");
+    }
+    // Which of the two pairs of columns on the right is meant stands above them.
+    let random = "random";
+    let _ = writeln!(out, "{:64}{random:>10}{random:>10}", "");
+    let (kib, reclen) = ("kB", "reclen");
+    let _ = write!(out, "{kib:>16}{reclen:>8}");
+    for name in ["write", "rewrite", "read", "reread", "read", "write"] {
+        let _ = write!(out, "{name:>10}");
+    }
+    out.push('\n');
+    let (file_kib, record_kib) = (shape.file_bytes >> 10, shape.record_bytes >> 10);
+    let _ = write!(out, "{file_kib:>16}{record_kib:>8}");
+    for test in &super::TESTS {
+        let rate = match shape.tests.iter().any(|wanted| wanted.phase == test.phase) {
+            true => {
+                let worker = find(phases, test.phase)?.workers.first()?;
+                let amount = match shape.is_in_ops {
+                    true => worker.ops as f64,
+                    false => worker.bytes as f64 / KIB,
+                };
+                format!("{:.0}", per_second(amount, elapsed(worker)))
+            }
+            false => String::new(),
+        };
+        let _ = write!(out, "{rate:>10}");
+    }
+    end_line(&mut out);
+    Some(out)
+}
+
 fn paragraph(out: &mut String, shape: &Shape, test: &Test, phase: &PhaseResult) {
     let unit = if shape.is_in_ops { "ops" } else { "kB" };
     let counted = |worker: &WorkerResult| match shape.is_in_ops {
@@ -57,7 +96,12 @@ fn paragraph(out: &mut String, shape: &Shape, test: &Test, phase: &PhaseResult) 
     let parent = per_second(amounts.iter().sum(), phase.wall);
     let (slowest, fastest) = least_and_greatest(rates.iter().copied());
     let (least, _) = least_and_greatest(amounts.iter().copied());
-    let of = format!("throughput for {:2} {} ", rates.len(), test.role);
+    // The original sets two places aside for the number, but not in these.
+    let digits = match test.phase {
+        "reread" | "random_read" | "random_write" => 1,
+        _ => 2,
+    };
+    let of = format!("throughput for {:digits$} {} ", rates.len(), test.role);
     // The original sets the shortest name off by a second tab.
     let tabs = if test.role == "readers" { "\t\t" } else { "\t" };
     let average = ratio(children, rates.len() as f64);
@@ -66,7 +110,7 @@ fn paragraph(out: &mut String, shape: &Shape, test: &Test, phase: &PhaseResult) 
         out,
         "\tChildren see {of}{tabs}= {children:10.2} {unit}/sec\n\
          \tParent sees {of}{tabs}= {parent:10.2} {unit}/sec\n\
-         \tMin throughput per process \t\t\t= {slowest:10.2} {unit}/sec\n\
+         \tMin throughput per process \t\t\t= {slowest:10.2} {unit}/sec \n\
          \tMax throughput per process \t\t\t= {fastest:10.2} {unit}/sec\n\
          \tAvg throughput per process \t\t\t= {average:10.2} {unit}/sec\n\
          \tMin xfer \t\t\t\t\t= {least:10.2} {unit}\n\
@@ -159,13 +203,51 @@ mod tests {
 
 \tChildren see throughput for  2 initial writers \t=    1250.00 kB/sec
 \tParent sees throughput for  2 initial writers \t=     600.00 kB/sec
-\tMin throughput per process \t\t\t=     250.00 kB/sec
+\tMin throughput per process \t\t\t=     250.00 kB/sec\x20
 \tMax throughput per process \t\t\t=    1000.00 kB/sec
 \tAvg throughput per process \t\t\t=     625.00 kB/sec
 \tMin xfer \t\t\t\t\t=     500.00 kB
 \tPlimsoll: fairness (Jain's index) \t\t=     0.7353
 ";
         assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn the_number_of_children_has_the_places_it_has_in_the_original() {
+        let given = [("i", "1"), ("i", "2"), ("t", "2")];
+        let names = ["read", "reread", "random_read", "random_write"];
+        let phases: Vec<PhaseResult> = names.map(phase).into();
+        let text = text_of(&given, &phases).unwrap();
+        for expect in [
+            "throughput for  2 readers \t\t=",
+            "throughput for 2 re-readers \t=",
+            "throughput for 2 random readers \t=",
+            "throughput for 2 random writers \t=",
+        ] {
+            assert!(text.contains(expect), "{expect}: {text}");
+        }
+    }
+
+    #[test]
+    fn without_a_number_of_children_it_is_the_table_of_a_single_file() {
+        let given = [("i", "0"), ("i", "2"), ("s", "1000")];
+        let names = ["write", "rewrite", "random_read", "random_write"];
+        let phases: Vec<PhaseResult> = names.map(phase).into();
+        let text = text_of(&given, &phases).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let [above, heading, row] = lines[..] else {
+            panic!("{text}");
+        };
+        let at = |line: &str, word: &str| line.find(word).map(|start| start + word.len());
+        assert_eq!(at(above, "random"), Some(16 + 8 + 5 * 10));
+        let words: Vec<&str> = heading.split_whitespace().collect();
+        let tests = ["write", "rewrite", "read", "reread", "read", "write"];
+        assert_eq!(words, [&["kB", "reclen"][..], &tests].concat());
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(words, ["1000", "4", "1000", "1000", "1000", "1000"]);
+        // Columns of tests that were not asked for stay empty.
+        assert_eq!(row.len(), 16 + 8 + 6 * 10);
+        assert!(row[44..64].trim().is_empty(), "{row}");
     }
 
     #[test]

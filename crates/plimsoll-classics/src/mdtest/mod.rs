@@ -10,7 +10,7 @@ pub(crate) use text::text;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Order, Over, Sizes, Tree,
+    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Order, Over, Sizes, Tree, WithoutFile,
 };
 use plimsoll_core::workload::series::Phase;
 
@@ -136,6 +136,7 @@ fn phase(label: &str, name: &str, set: &FileSet, threads: u32) -> Phase {
         over: Over::Each(Order::Numbered),
         events_per_s: None,
         sync_at_end: false,
+        without_file: WithoutFile::Fail,
     };
     file_phase(label, files)
 }

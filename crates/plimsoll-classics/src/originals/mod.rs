@@ -75,6 +75,29 @@ pub fn workload(prefix: &str, rest: &str) -> Result<Workload, Error> {
     }))
 }
 
+/// The first line (from 1) of a workload file that has the original program start another one:
+/// fio's `exec_prerun`, `exec_postrun`, engines and files from elsewhere, filebench's `system`.
+#[must_use]
+pub fn line_with_a_command<'a>(prefix: &str, text: &'a str) -> Option<(usize, &'a str)> {
+    let starts = |line: &str| {
+        let (word, rest) = line
+            .split_once(|c: char| c == '=' || c.is_whitespace())
+            .unwrap_or((line, ""));
+        let value = rest.trim_start_matches(|c: char| c == '=' || c.is_whitespace());
+        match (prefix, word) {
+            ("fio", "exec_prerun" | "exec_postrun" | "include") => true,
+            ("fio", "ioengine") => {
+                value.starts_with("exec") || value.starts_with("external") || value.contains('/')
+            }
+            ("filebench", "system") => true,
+            _ => false,
+        }
+    };
+    let mut lines = text.lines().map(str::trim).enumerate();
+    let found = lines.find(|(_, line)| starts(line));
+    found.map(|(at, line)| (at + 1, line))
+}
+
 /// A command whose output says what it moved.
 fn command(name: &str, argv: Vec<String>, output: Output) -> Command {
     Command {
@@ -159,7 +182,9 @@ fn filebench(name: &str, file: &str) -> Workload {
         .map(String::from)
         .to_vec();
     let prepare = [prepare, vec![from_here(file), job.into()]].concat();
-    let run = ["filebench", "-f", job].map(String::from).to_vec();
+    // With shuffled addresses its processes do not find the memory they share, and hang.
+    let run = ["setarch", "-R", "filebench", "-f", job];
+    let run = run.map(String::from).to_vec();
     Workload::Commands(Commands {
         name: name.into(),
         prepare: vec![command("set the directory", prepare, Output::Time)],
@@ -194,7 +219,11 @@ mod tests {
             ("bonnie++", "-u nobody", "bonnie++ -d {dir} -q -u nobody"),
             ("iozone", "-i 0 -t 2", "iozone -i 0 -t 2"),
             ("cmd", " tar xf 'a b' ", "sh -c tar xf 'a b'"),
-            ("filebench", "v.f", "filebench -f {tmp}/workload.f"),
+            (
+                "filebench",
+                "v.f",
+                "setarch -R filebench -f {tmp}/workload.f",
+            ),
         ] {
             let Workload::Commands(commands) = workload(prefix, rest).unwrap() else {
                 panic!("programs are commands");

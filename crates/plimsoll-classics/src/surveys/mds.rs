@@ -9,7 +9,7 @@ use plimsoll_core::num::saturating_u32;
 use plimsoll_core::op::Kind;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::{
-    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Order, Over, Sizes, Tree,
+    FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Order, Over, Sizes, Tree, WithoutFile,
 };
 use plimsoll_core::workload::series::Classic;
 
@@ -183,6 +183,7 @@ fn file_loop(shape: &Shape, threads: u32, test: &Test, name: &str) -> FileLoop {
         over: Over::Each(Order::Numbered),
         events_per_s: None,
         sync_at_end: false,
+        without_file: WithoutFile::Fail,
     }
 }
 

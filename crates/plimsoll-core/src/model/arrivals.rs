@@ -85,7 +85,7 @@ impl Arrivals {
         let stream = |direction: Direction| Stream {
             direction,
             instants: Instants::new(
-                facts.arrivals.value,
+                facts.within(),
                 seed.derive("arrivals", direction as u64),
                 seed.derive("bursts", 0),
             ),
@@ -432,7 +432,7 @@ mod tests {
         ] {
             for working_set in [512, 10 << 20] {
                 let mut model = bursty();
-                model.facts.offsets.value = offsets.clone();
+                model.facts.offsets = Some(Known::assumed(offsets.clone()));
                 model.facts.working_set_bytes.value = working_set;
                 let cells = model.play_whole(1.0);
                 let requests = Arrivals::new(cells, &model.facts, 512, Seed(3));

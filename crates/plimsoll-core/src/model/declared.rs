@@ -150,14 +150,14 @@ impl Facts {
 
     fn take(&mut self, fact: &Fact, value: &str) -> Result<(), String> {
         match fact.name {
-            "sequential" => self.offsets = Known::declared(Offsets::Sequential),
-            "random" => self.offsets = Known::declared(Offsets::Uniform),
+            "sequential" => self.offsets = Some(Known::declared(Offsets::Sequential)),
+            "random" => self.offsets = Some(Known::declared(Offsets::Uniform)),
             "skewed" => {
                 let exponent = value.parse::<f64>().ok();
                 let exponent = exponent.filter(|e| *e > 0.0 && *e < 10.0);
                 let exponent = exponent
                     .ok_or("the exponent is a number above 0 and below 10, such as 0.99")?;
-                self.offsets = Known::declared(Offsets::Zipf { exponent });
+                self.offsets = Some(Known::declared(Offsets::Zipf { exponent }));
             }
             "write-once" => self.write_offsets = Some(Known::declared(Offsets::Sequential)),
             "file-size" => self.working_set_bytes = Known::declared(parse_size(value)?),
@@ -168,9 +168,9 @@ impl Facts {
                 self.threads = Some(Known::declared(threads));
             }
             "sync" => self.sync_writes = Some(Known::declared(true)),
-            "even" => self.arrivals = Known::declared(Within::Even),
-            "poisson" => self.arrivals = Known::declared(Within::Poisson),
-            _ => self.arrivals = Known::declared(Within::BURSTY),
+            "even" => self.arrivals = Some(Known::declared(Within::Even)),
+            "poisson" => self.arrivals = Some(Known::declared(Within::Poisson)),
+            _ => self.arrivals = Some(Known::declared(Within::BURSTY)),
         }
         Ok(())
     }
@@ -179,7 +179,6 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Origin;
 
     #[test]
     fn what_is_declared_is_taken_over_and_the_rest_stays_assumed() {
@@ -188,20 +187,20 @@ mod tests {
             .declare("write-once, sequential,file-size=150M,threads=4,sync")
             .unwrap();
         assert_eq!(facts.working_set_bytes, Known::declared(150 << 20));
-        assert_eq!(facts.offsets, Known::declared(Offsets::Sequential));
+        assert_eq!(facts.offsets, Some(Known::declared(Offsets::Sequential)));
         assert_eq!(
             facts.write_offsets,
             Some(Known::declared(Offsets::Sequential))
         );
         assert_eq!(facts.threads, Some(Known::declared(4)));
         assert!(facts.syncs().each_write && !Facts::assumed(1).syncs().each_write);
-        assert_eq!(facts.arrivals.origin, Origin::Assumed);
+        assert!(facts.assumes_arrivals());
         facts.declare("skewed=0.99,bursty").unwrap();
         assert_eq!(
             facts.offsets,
-            Known::declared(Offsets::Zipf { exponent: 0.99 })
+            Some(Known::declared(Offsets::Zipf { exponent: 0.99 }))
         );
-        assert_eq!(facts.arrivals, Known::declared(Within::BURSTY));
+        assert_eq!(facts.arrivals, Some(Known::declared(Within::BURSTY)));
     }
 
     #[test]

@@ -94,10 +94,14 @@ pub enum Sizes {
 pub struct Facts {
     /// Bytes of the file or device that the load is spread over.
     pub working_set_bytes: Known<u64>,
-    /// How offsets are chosen.
-    pub offsets: Known<Offsets>,
-    /// How requests lie inside an interval.
-    pub arrivals: Known<Within>,
+    /// How offsets are chosen. Absent where requests were recorded, which tell it; without them as if
+    /// [`Offsets::Uniform`] were assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offsets: Option<Known<Offsets>>,
+    /// How requests lie inside an interval. Absent where requests were recorded; without them as if
+    /// [`Within::Poisson`] were assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Known<Within>>,
     /// How offsets of writes are chosen, where otherwise than those of reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_offsets: Option<Known<Offsets>>,
@@ -128,14 +132,26 @@ impl Facts {
     pub fn assumed(working_set_bytes: u64) -> Facts {
         Facts {
             working_set_bytes: Known::assumed(working_set_bytes),
-            offsets: Known::assumed(Offsets::Uniform),
-            arrivals: Known::assumed(Within::Poisson),
+            offsets: Some(Known::assumed(Offsets::Uniform)),
+            arrivals: Some(Known::assumed(Within::Poisson)),
             write_offsets: None,
             reach_bytes: None,
             sizes: None,
             in_flight: None,
             threads: None,
             sync_writes: None,
+        }
+    }
+
+    /// What is said of recorded requests that touch `working_set_bytes`: their places and instants are
+    /// their own.
+    #[must_use]
+    pub fn of_requests(working_set_bytes: u64) -> Facts {
+        Facts {
+            working_set_bytes: Known::derived(working_set_bytes),
+            offsets: None,
+            arrivals: None,
+            ..Facts::assumed(working_set_bytes)
         }
     }
 
@@ -153,8 +169,30 @@ impl Facts {
     pub fn offsets_of(&self, direction: Direction) -> &Offsets {
         match (direction, &self.write_offsets) {
             (Direction::Write, Some(own)) => &own.value,
-            _ => &self.offsets.value,
+            _ => match &self.offsets {
+                Some(offsets) => &offsets.value,
+                None => &Offsets::Uniform,
+            },
         }
+    }
+
+    /// How requests lie inside an interval.
+    #[must_use]
+    pub fn within(&self) -> Within {
+        self.arrivals
+            .map_or(Within::Poisson, |arrivals| arrivals.value)
+    }
+
+    /// Whether nobody told how offsets are chosen.
+    #[must_use]
+    pub fn assumes_offsets(&self) -> bool {
+        self.offsets.as_ref().is_none_or(Known::is_assumed)
+    }
+
+    /// Whether nobody told how requests lie inside an interval.
+    #[must_use]
+    pub fn assumes_arrivals(&self) -> bool {
+        self.arrivals.is_none_or(|arrivals| arrivals.is_assumed())
     }
 }
 
@@ -204,8 +242,8 @@ impl Model {
         if self.requests.is_some() {
             return Vec::new();
         }
-        let in_time = self.facts.arrivals.is_assumed() || self.sizes_are_assumed();
-        let in_space = self.facts.offsets.is_assumed();
+        let in_time = self.facts.assumes_arrivals() || self.sizes_are_assumed();
+        let in_space = self.facts.assumes_offsets();
         let ends = |is_open: bool| match is_open {
             true => vec![Some(false), Some(true)],
             false => vec![None],
@@ -231,19 +269,19 @@ impl Model {
         let mut model = self.clone();
         let facts = &mut model.facts;
         if let Some(harsh) = in_time {
-            names.push(match (facts.arrivals.is_assumed(), harsh) {
+            names.push(match (facts.assumes_arrivals(), harsh) {
                 (true, false) => "even",
                 (true, true) => "bursty",
                 (false, false) => "sizes alike",
                 (false, true) => "sizes mixed",
             });
-            if facts.arrivals.is_assumed() {
-                facts.arrivals.value = match harsh {
+            if facts.assumes_arrivals() {
+                facts.arrivals = Some(Known::assumed(match harsh {
                     false => Within::Even,
                     true => Within::Clustered {
                         others: extremes.others,
                     },
-                };
+                }));
             }
             if self.sizes_are_assumed() {
                 facts.sizes = Some(Known::assumed(match harsh {
@@ -256,10 +294,10 @@ impl Model {
         }
         if let Some(harsh) = in_space {
             names.push(if harsh { "random" } else { "sequential" });
-            facts.offsets.value = match harsh {
+            facts.offsets = Some(Known::assumed(match harsh {
                 false => Offsets::Sequential,
                 true => Offsets::Uniform,
-            };
+            }));
             if harsh && facts.working_set_bytes.is_assumed() {
                 facts.reach_bytes = Some(Known::assumed(REACH_BYTES));
             }
@@ -308,7 +346,7 @@ mod tests {
             (None, true)
         );
         let others = Extremes::EXPECTED.others;
-        assert_eq!(harsh.arrivals.value, Within::Clustered { others });
+        assert_eq!(harsh.within(), Within::Clustered { others });
         // A working set that somebody knows is not exceeded.
         model.facts.working_set_bytes = Known::declared(1 << 30);
         assert!(
@@ -316,7 +354,7 @@ mod tests {
                 .iter()
                 .all(|facts| facts.reach_bytes.is_none())
         );
-        model.facts.offsets = Known::declared(Offsets::Backward);
+        model.facts.offsets = Some(Known::declared(Offsets::Backward));
         assert_eq!(names(&model), ["even", "bursty"]);
         assert!(
             model
@@ -324,9 +362,25 @@ mod tests {
                 .iter()
                 .all(|corner| corner.model.facts.offsets == model.facts.offsets)
         );
-        model.facts.arrivals = Known::declared(Within::Even);
+        model.facts.arrivals = Some(Known::declared(Within::Even));
         assert_eq!(names(&model), ["sizes alike", "sizes mixed"]);
         model.facts.sizes = Some(Known::declared(Sizes::Near));
         assert!(model.corners().is_empty());
+    }
+    #[test]
+    fn what_recorded_requests_tell_is_not_assumed() {
+        let facts = Facts::of_requests(1 << 30);
+        assert_eq!(facts.working_set_bytes, Known::derived(1 << 30));
+        let text = toml::to_string(&facts).unwrap();
+        for absent in ["offsets", "arrivals", "assumed"] {
+            assert!(!text.contains(absent), "{absent} in {text}");
+        }
+        assert_eq!(toml::from_str::<Facts>(&text).unwrap(), facts);
+        // Without requests an absent fact is open, and has its corners.
+        let mut model = bursty();
+        model.facts.offsets = None;
+        model.facts.arrivals = None;
+        assert_eq!(model.corners().len(), 4);
+        assert_eq!(model.facts.within(), Within::Poisson);
     }
 }

@@ -171,9 +171,8 @@ impl Model {
             name: name.into(),
             source: source(members, length),
             facts: Facts {
-                working_set_bytes: Known::derived(room),
                 sync_writes,
-                ..Facts::assumed(room)
+                ..Facts::of_requests(room)
             },
             bursts: Vec::new(),
             phases: Vec::new(),

@@ -6,10 +6,11 @@
 //! blocks count in blocks of the region's grain, and a smaller operation lies at a random multiple
 //! of its size inside its block.
 
+use super::map::BlockMap;
 use super::permutation::Permutation;
 use super::zipf::Zipf;
 use super::{Offsets, Zone};
-use crate::num::round_u64;
+use crate::num::{round_u64, saturating_u32};
 use crate::rng::{Rng, Seed};
 
 /// What a stream of operations may touch, in bytes.
@@ -59,6 +60,9 @@ enum Way {
         cursor: u64,
     },
     ByBlock(ByBlock),
+    /// Places without replacement for operations of several sizes: any block that is free, then
+    /// those behind it, up to the first that is not.
+    Map(BlockMap),
 }
 
 /// Kinds that choose a block by its number.
@@ -140,6 +144,51 @@ impl Draw {
             Offsets::Zones(zones) => Way::ByBlock(ByBlock::Zones(spans(zones, blocks))),
         };
         Draw { region, way }
+    }
+
+    /// As [`Draw::new`], for operations of several sizes whose places are drawn before their sizes
+    /// ([`Draw::place`], [`Draw::take`]); the grain of the region is the smallest of them.
+    #[must_use]
+    pub fn of_sizes(offsets: &Offsets, region: Region, who: (u32, u32), seed: Seed) -> Self {
+        match offsets {
+            Offsets::Permutation | Offsets::FixedPermutation { .. } => Draw {
+                region,
+                way: Way::Map(BlockMap::new(region.blocks())),
+            },
+            _ => Draw::new(offsets, region, who, seed),
+        }
+    }
+
+    /// Where the next operation begins, at least one block before the end of the region.
+    pub fn place(&mut self, rng: &mut Rng) -> u64 {
+        let grain = self.region.grain_bytes.max(1);
+        if let Way::Map(map) = &self.way {
+            return self.region.start + map.free_from(rng.below(map.blocks())) * grain;
+        }
+        self.next(saturating_u32(grain), rng)
+    }
+
+    /// Bytes from a place to the end of the region.
+    #[must_use]
+    pub fn room(&self, place: u64) -> u64 {
+        (self.region.start + self.region.bytes).saturating_sub(place)
+    }
+
+    /// The operation at `place`, the last that was given out, is to have `size` bytes: how many it
+    /// gets, at least those of one block where that is not more than `size`.
+    pub fn take(&mut self, place: u64, size: u32) -> u32 {
+        let grain = self.region.grain_bytes.max(1);
+        let more = u64::from(size).saturating_sub(grain);
+        match &mut self.way {
+            Way::Sequential(cursor) | Way::Runs { cursor, .. } => *cursor += more,
+            Way::Map(map) => {
+                let first = (place - self.region.start) / grain;
+                let taken = map.take(first, u64::from(size).div_ceil(grain));
+                return size.min(saturating_u32(taken * grain));
+            }
+            _ => {}
+        }
+        size
     }
 
     /// Operations of one block each that go through the region once: where each block comes once,
@@ -228,6 +277,11 @@ impl Draw {
             Way::ByBlock(by_block) => {
                 let block = by_block.next(rng);
                 self.region.inside(block, size, rng)
+            }
+            Way::Map(map) => {
+                let block = map.free_from(rng.below(map.blocks()));
+                map.take(block, 1);
+                block * self.region.grain_bytes.max(1)
             }
         };
         self.region.start + from_start

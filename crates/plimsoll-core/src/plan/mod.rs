@@ -39,6 +39,17 @@ impl From<String> for Arg {
     }
 }
 
+impl fmt::Display for Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Arg::Text(text) if text.is_empty() || text.contains(' ') => write!(f, "'{text}'"),
+            Arg::Text(text) => f.write_str(text),
+            Arg::LoopOf(file) => write!(f, "<loop device of {file}>"),
+            Arg::ArrayOf(files) => write!(f, "<array of {}>", files.join(", ")),
+        }
+    }
+}
+
 /// A program and its arguments: never a shell string.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,15 +106,7 @@ impl fmt::Display for Cmd {
             write!(f, "{name}={value} ")?;
         }
         f.write_str(&self.program)?;
-        for arg in &self.args {
-            match arg {
-                Arg::Text(text) if text.is_empty() || text.contains(' ') => write!(f, " '{text}'")?,
-                Arg::Text(text) => write!(f, " {text}")?,
-                Arg::LoopOf(file) => write!(f, " <loop device of {file}>")?,
-                Arg::ArrayOf(files) => write!(f, " <array of {}>", files.join(", "))?,
-            }
-        }
-        Ok(())
+        self.args.iter().try_for_each(|arg| write!(f, " {arg}"))
     }
 }
 
@@ -180,6 +183,14 @@ pub enum Action {
     MakeDir(String),
     /// Remove a directory and all in it, if it carries our mark file.
     RemoveDir(String),
+    /// The same of a directory that may be out of reach: where it was made another file system was mounted
+    /// than now.
+    RemoveDirOf {
+        /// The directory.
+        path: String,
+        /// What the file system was that it was made on, as the machine tells it.
+        file_system: String,
+    },
     /// Create a directory that must not exist yet on the export of this address
     /// (`nfs://server/export`), and put our mark file into it. No kernel mounts it.
     MakeRemoteDir {
@@ -291,7 +302,24 @@ pub enum Action {
         path: String,
         /// Type of file system, as the kernel names it.
         file_system: String,
+        /// What must be mounted there: one of these, as the mount table names it. Anything of that
+        /// type where there are none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sources: Vec<Arg>,
     },
+}
+
+impl Action {
+    /// What is removed by its path on the machine, if that is what this does.
+    #[must_use]
+    pub fn removed_path(&self) -> Option<&str> {
+        match self {
+            Action::RemoveDir(path)
+            | Action::RemoveDirOf { path, .. }
+            | Action::RemoveFile(path) => Some(path),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Action {
@@ -306,7 +334,7 @@ impl fmt::Display for Action {
             Action::Pause { mark } => write!(f, "kill -STOP the processes marked {mark}"),
             Action::Resume { mark } => write!(f, "kill -CONT the processes marked {mark}"),
             Action::MakeDir(path) => write!(f, "mkdir {path}"),
-            Action::RemoveDir(path) => write!(f, "rm -r {path}"),
+            Action::RemoveDir(path) | Action::RemoveDirOf { path, .. } => write!(f, "rm -r {path}"),
             Action::MakeRemoteDir { address, name } => write!(f, "mkdir {name} on {address}"),
             Action::RemoveRemoteDir { address, name } => write!(f, "rm -r {name} on {address}"),
             Action::MakeFile { path, bytes } => write!(f, "truncate -s {bytes} {path}"),
@@ -324,16 +352,15 @@ impl fmt::Display for Action {
             Action::RemoveFile(path) => write!(f, "rm {path}"),
             Action::AttachLoop(path) => write!(f, "losetup --find --direct-io=on {path}"),
             Action::DetachLoop(path) => write!(f, "losetup --detach <loop device of {path}>"),
-            Action::StopArray(files) => {
-                write!(f, "mdadm --stop <array of {}>", files.join(", "))
-            }
+            Action::StopArray(files) => write!(f, "mdadm --stop {}", Arg::ArrayOf(files.clone())),
             Action::Unmount(path) => write!(f, "umount {path}"),
             Action::MakeNamespace(name) => write!(f, "ip netns add {name}"),
             Action::RemoveNamespace(name) => write!(f, "ip netns delete {name}"),
             Action::MakeBridge { name, address } => {
                 write!(
                     f,
-                    "ip link add {name} type bridge; ip address add {address} dev {name}"
+                    "ip link add {name} type bridge; ip address add {address} dev {name}; \
+                     ip rule add to its network: root of this machine alone"
                 )
             }
             Action::JoinBridge {
@@ -354,11 +381,24 @@ impl fmt::Display for Action {
             Action::MakeTracing(name) => write!(f, "mkdir {TRACING}/instances/{name}"),
             Action::RemoveTracing(name) => write!(f, "rmdir {TRACING}/instances/{name}"),
             Action::PortFree(port) => write!(f, "check that port {port} is free"),
-            Action::MountIs { path, file_system } => {
-                write!(f, "check that {path} is a mounted {file_system}")
+            Action::MountIs {
+                path,
+                file_system,
+                sources,
+            } => {
+                write!(f, "check that {path} is a mounted {file_system}")?;
+                fmt_sources(sources, f)
             }
         }
     }
+}
+
+fn fmt_sources(sources: &[Arg], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (n, source) in sources.iter().enumerate() {
+        let word = if n == 0 { "of" } else { "or" };
+        write!(f, " {word} {source}")?;
+    }
+    Ok(())
 }
 
 /// Where the kernel's tracer is spoken to.

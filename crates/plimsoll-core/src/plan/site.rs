@@ -272,6 +272,21 @@ pub enum Proof {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         undo: Vec<Action>,
     },
+    /// No other user of the node gains anything: he can look into none of these directories, and what
+    /// the processes of these marks serve on ports of the node, and at these addresses, is not served
+    /// to him.
+    Closed {
+        /// The node.
+        node: String,
+        /// The directories, without those that lie in others of them.
+        dirs: Vec<String>,
+        /// The marks.
+        marks: Vec<String>,
+        /// Addresses that the node, or what it is made of, has in the stack's network.
+        addresses: Vec<String>,
+        /// Addresses of exports (`nfs://server/export`).
+        exports: Vec<String>,
+    },
     /// Neither the stamped text of a file nor its name is found below these directories.
     Hidden {
         /// The node.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The devices of a recording side by side: who carries how much, and whose load is counted twice.
 //!
-//! Layer by name only: what a recording calls a device is all there is to go by.
+//! Layer by name only: what a recording calls a device is all there is to go by. [`NAMES`] is the one
+//! table of what names tell.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +27,18 @@ pub enum Layer {
     Loop,
     /// A volume with a drive letter, beside the disk it lies on (Windows).
     Volume,
+    /// A disk with a cache in front of it (bcache).
+    Cache,
+    /// A disk that is copied to another machine (DRBD).
+    Replica,
+    /// A volume of ZFS.
+    Zvol,
+    /// One way to a disk of several ways (NVMe, esxtop's adapters and LUNs).
+    Path,
+    /// A disk of a virtual machine.
+    VirtualDisk,
+    /// The sum of others: a virtual machine, an adapter.
+    Total,
 }
 
 impl Layer {
@@ -37,43 +53,154 @@ impl Layer {
             Layer::Md => "md",
             Layer::Loop => "loop",
             Layer::Volume => "volume",
+            Layer::Cache => "bcache",
+            Layer::Replica => "drbd",
+            Layer::Zvol => "zvol",
+            Layer::Path => "path",
+            Layer::VirtualDisk => "virtual disk",
+            Layer::Total => "total",
         }
     }
 
     /// The layer of the device `name` among all devices of its recording, and the device it is a
     /// part of, for a partition.
-    fn of<'a>(name: &'a str, all: &[&str]) -> (Layer, Option<&'a str>) {
-        let numbered = |prefix: &str| name.strip_prefix(prefix).is_some_and(is_number);
+    fn of<'a>(name: &'a str, all: &DeviceNames<'_>) -> (Layer, Option<&'a str>) {
         if let Some(disk) = parent(name) {
             return (Layer::Partition, Some(disk));
         }
-        let lies_on = |disk: &&str| {
-            let number = disk.strip_suffix(name).and_then(|n| n.strip_suffix(' '));
-            number.is_some_and(is_number)
-        };
-        let layer = if numbered("dm-") {
-            Layer::DeviceMapper
-        } else if name.starts_with("mpath") || numbered("emcpower") {
-            Layer::Multipath
-        } else if numbered("md") || numbered("dev9-") || name.starts_with("md_") {
-            Layer::Md
-        } else if numbered("loop") || numbered("dev7-") {
-            Layer::Loop
-        } else if name.ends_with(':') && all.iter().any(lies_on) {
-            Layer::Volume
-        } else {
-            Layer::Disk
+        let known = NAMES.iter().find(|(prefix, rest, _)| {
+            let behind = name.strip_prefix(prefix);
+            behind.is_some_and(|behind| rest.fits(behind))
+        });
+        let layer = match known {
+            Some((.., layer)) => *layer,
+            None if is_nvme_path(name) => Layer::Path,
+            None if all.is_letter_of_a_disk(name) => Layer::Volume,
+            None if all.has_parts_of(name) => Layer::Total,
+            // What iostat -N calls the volumes of the device mapper.
+            None if name.contains('-') && !name.starts_with("dev") && all.has_hardware => {
+                Layer::DeviceMapper
+            }
+            None => Layer::Disk,
         };
         (layer, None)
     }
+}
+
+/// What stands behind the prefix of a name.
+#[derive(Debug, Clone, Copy)]
+enum Rest {
+    Number,
+    Letters,
+    Anything,
+}
+
+impl Rest {
+    fn fits(self, rest: &str) -> bool {
+        match self {
+            Rest::Number => is_number(rest),
+            Rest::Letters => !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_lowercase()),
+            Rest::Anything => true,
+        }
+    }
+}
+
+/// Names that tell a layer above disks.
+const NAMES: [(&str, Rest, Layer); 16] = [
+    ("dm-", Rest::Number, Layer::DeviceMapper),
+    ("VxVM", Rest::Number, Layer::DeviceMapper),
+    ("mpath", Rest::Anything, Layer::Multipath),
+    ("emcpower", Rest::Number, Layer::Multipath),
+    ("emcpower", Rest::Letters, Layer::Multipath),
+    ("hdiskpower", Rest::Number, Layer::Multipath),
+    ("VxDMP", Rest::Number, Layer::Multipath),
+    ("md", Rest::Number, Layer::Md),
+    ("dev9-", Rest::Number, Layer::Md),
+    ("md_", Rest::Anything, Layer::Md),
+    ("loop", Rest::Number, Layer::Loop),
+    ("dev7-", Rest::Number, Layer::Loop),
+    ("bcache", Rest::Number, Layer::Cache),
+    ("drbd", Rest::Number, Layer::Replica),
+    ("dev147-", Rest::Number, Layer::Replica),
+    ("zd", Rest::Number, Layer::Zvol),
+];
+
+/// Kinds of disks that have letters, and numbers for their parts.
+const LETTERED: [&str; 6] = ["sd", "vd", "xvd", "hd", "dasd", "ubd"];
+/// Kinds of disks that have numbers, and a `p` before that of a part.
+const NUMBERED: [&str; 14] = [
+    "nvme", "mmcblk", "md", "loop", "nbd", "rbd", "bcache", "drbd", "zd", "pmem", "cciss/c",
+    "cciss!c", "ida/c", "rd/c",
+];
+
+/// `nvme0c1n1`, a way to `nvme0n1`.
+fn is_nvme_path(name: &str) -> bool {
+    let numbers = name.strip_prefix("nvme").map(|rest| rest.split(['c', 'n']));
+    let is_way = name.contains('c') && name.contains('n');
+    is_way
+        && numbers.is_some_and(|mut numbers| numbers.clone().count() == 3 && numbers.all(is_number))
 }
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The disk of which a name tells a partition: `sda1`, `nvme0n1p2`, sysstat's `dev8-1` (whose disk
-/// has a name that this one does not hold, so it stands for itself).
+/// Whether a name is that of hardware, or of what a virtual machine takes for it.
+fn is_hardware(name: &str) -> bool {
+    let is = |kinds: &[&str], fits: fn(&str) -> bool| {
+        let mut kinds = kinds.iter();
+        kinds.any(|kind| name.strip_prefix(kind).is_some_and(fits))
+    };
+    let starts_with_digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    is(&LETTERED, |rest| Rest::Letters.fits(rest))
+        || is(&["nvme", "mmcblk", "cciss/c"], starts_with_digit)
+}
+
+/// The names of all devices of a recording, and what they tell together.
+struct DeviceNames<'a> {
+    all: BTreeSet<&'a str>,
+    /// The names that others begin with, up to a colon.
+    totals: BTreeSet<&'a str>,
+    /// The drive letters of disks such as `0 C: D:`.
+    letters: BTreeSet<&'a str>,
+    has_hardware: bool,
+}
+
+impl<'a> DeviceNames<'a> {
+    fn of(names: &[&'a str]) -> DeviceNames<'a> {
+        let before_colon = |name: &&'a str| {
+            let (before, behind) = name.split_once(':')?;
+            (!behind.is_empty()).then_some(before)
+        };
+        let letters = |name: &&'a str| {
+            let (number, letters) = name.split_once(' ')?;
+            is_number(number).then(|| letters.split(' '))
+        };
+        DeviceNames {
+            all: names.iter().copied().collect(),
+            totals: names.iter().filter_map(before_colon).collect(),
+            letters: names.iter().filter_map(letters).flatten().collect(),
+            has_hardware: names.iter().any(|name| is_hardware(name)),
+        }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.all.contains(name)
+    }
+
+    /// `C:` beside `0 C: D:`.
+    fn is_letter_of_a_disk(&self, name: &str) -> bool {
+        name.ends_with(':') && self.letters.contains(name)
+    }
+
+    /// `vm1` beside `vm1:scsi0:0`.
+    fn has_parts_of(&self, name: &str) -> bool {
+        self.totals.contains(name)
+    }
+}
+
+/// The disk of which a name tells a partition: `sda1`, `nvme0n1p2`, `cciss/c0d0p1`, sysstat's
+/// `dev8-1` (whose disk has a name that this one does not hold, so it stands for itself).
 fn parent(name: &str) -> Option<&str> {
     let disk = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = &name[disk.len()..];
@@ -85,16 +212,15 @@ fn parent(name: &str) -> Option<&str> {
         let minor: u32 = number.parse().ok()?;
         return (major == "8" && !minor.is_multiple_of(16)).then_some(name);
     }
-    let lettered = ["sd", "vd", "xvd", "hd", "dasd"].iter().any(|kind| {
+    let lettered = LETTERED.iter().any(|kind| {
         let letters = disk.strip_prefix(kind);
-        letters.is_some_and(|l| !l.is_empty() && l.bytes().all(|b| b.is_ascii_lowercase()))
+        letters.is_some_and(|letters| Rest::Letters.fits(letters))
     });
     if lettered {
         return Some(disk);
     }
     let whole = disk.strip_suffix('p')?;
-    let kinds = ["nvme", "mmcblk", "md", "loop", "nbd", "rbd"];
-    let known = kinds.iter().any(|kind| whole.starts_with(kind));
+    let known = NUMBERED.iter().any(|kind| whole.starts_with(kind));
     (known && whole.ends_with(|c: char| c.is_ascii_digit())).then_some(whole)
 }
 
@@ -133,32 +259,36 @@ impl Side {
     /// Of each of the devices of a recording, by what is `told` of it, else by its name.
     #[must_use]
     pub fn of(names: &[String], told: &dyn Fn(&str) -> Option<Made>) -> Vec<Side> {
-        let all: Vec<&str> = names.iter().map(String::as_str).collect();
-        let made: Vec<Option<Made>> = all.iter().map(|name| told(name)).collect();
-        let layers = all.iter().zip(&made).map(|(name, made)| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let all = DeviceNames::of(&names);
+        let made: Vec<Option<Made>> = names.iter().map(|name| told(name)).collect();
+        let layers = names.iter().zip(&made).map(|(name, made)| {
             let (layer, disk) = Layer::of(name, &all);
-            (made.as_ref().map_or(layer, |made| made.layer), disk)
+            let told = made.as_ref().map(|made| made.layer);
+            // That it is the sum of others its name knows best.
+            (
+                told.filter(|_| layer != Layer::Total).unwrap_or(layer),
+                disk,
+            )
         });
         let layers: Vec<(Layer, Option<&str>)> = layers.collect();
-        let several = |made: &&Made| made.paths.iter().all(|way| all.contains(&&**way));
+        let several = |made: &&Made| made.paths.iter().all(|way| all.contains(way));
         let several = |made: &&Made| made.paths.len() > 1 && several(made);
-        let disks: Vec<&Made> = made.iter().flatten().filter(several).collect();
-        let is_way = |name: &&str| {
-            disks
-                .iter()
-                .any(|disk| disk.paths.iter().any(|w| w == name))
-        };
+        let ways: BTreeSet<&str> = (made.iter().flatten().filter(several))
+            .flat_map(|disk| disk.paths.iter().map(String::as_str))
+            .collect();
         let is_disk = |layer: Layer| matches!(layer, Layer::Disk | Layer::Partition);
         let has_disks = layers.iter().any(|(layer, _)| is_disk(*layer));
         let has_whole = layers.iter().any(|(layer, _)| *layer == Layer::Disk);
-        let each = all.iter().zip(&made).zip(layers);
+        let each = names.iter().zip(&made).zip(layers);
         each.map(|((name, made), (layer, disk))| Side {
             layer,
             counted_again: match disk {
                 _ if made.as_ref().is_some_and(|made| several(&made)) => false,
-                _ if is_way(name) => true,
+                _ if ways.contains(name) => true,
                 Some(disk) if disk == *name => is_scsi_whole_there(disk, &all),
-                Some(disk) => all.contains(&disk),
+                Some(disk) => all.contains(disk),
+                None if layer == Layer::Total => true,
                 None if layer == Layer::Partition => has_whole,
                 None => layer != Layer::Disk && has_disks,
             },
@@ -178,8 +308,8 @@ pub struct DeviceLoad {
     /// Whether its load is that of other devices of the recording, seen again: it is left out of
     /// the totals.
     pub counted_again: bool,
-    /// Operations per second over time.
-    pub ops_per_s: f64,
+    /// Operations per second over time; `None` when they were not recorded.
+    pub ops_per_s: Option<f64>,
     /// Reads among the operations, 0..=1; `None` when they are not told apart or there are none.
     pub read_share: Option<f64>,
     /// Bytes per second over time, read and written; `None` when they were not recorded.
@@ -194,7 +324,8 @@ pub struct DeviceLoad {
     pub response_ms: Option<f64>,
 }
 
-/// By what devices are ranked: the first of these that all devices with any load tell.
+/// By what devices are ranked: the first of these that all devices with any load tell; where none is
+/// told by all, the last one that some tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankedBy {
@@ -204,6 +335,8 @@ pub enum RankedBy {
     Busy,
     /// Their operations.
     Operations,
+    /// Their bytes, read and written.
+    Bytes,
 }
 
 /// All devices of a recording, most loaded first.
@@ -214,10 +347,10 @@ pub struct Devices {
     pub ranked_by: RankedBy,
     /// The devices. What is counted again stands where its load puts it.
     pub devices: Vec<DeviceLoad>,
-    /// Operations per second of all devices that are not counted again.
-    pub ops_per_s: f64,
+    /// Operations per second of all devices that are not counted again; `None` when none tells them.
+    pub ops_per_s: Option<f64>,
     /// Bytes per second of the same.
-    pub bytes_per_s: f64,
+    pub bytes_per_s: Option<f64>,
 }
 
 impl Devices {
@@ -232,22 +365,21 @@ impl Devices {
             device.counted_again = side.counted_again;
         }
         let ranked_by = ranked_by(&devices);
-        let load = |device: &DeviceLoad| match ranked_by {
-            RankedBy::Queue => device.queue.unwrap_or_default(),
-            RankedBy::Busy => device.busy.unwrap_or_default(),
-            RankedBy::Operations => device.ops_per_s,
+        let known = |figure: Option<f64>| figure.unwrap_or_default();
+        let key = |device: &DeviceLoad| {
+            let by = known(ranked_by.figure(device));
+            [by, known(device.ops_per_s), known(device.bytes_per_s)]
         };
-        let key = |device: &DeviceLoad| (load(device), device.ops_per_s);
         // Stable: devices without a load keep their recorded order.
         devices.sort_by(|a, b| {
-            let (a, b) = (key(a), key(b));
-            b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1))
+            let pairs = key(b).into_iter().zip(key(a));
+            pairs.fold(Ordering::Equal, |order, (b, a)| order.then(b.total_cmp(&a)))
         });
-        let counted = || devices.iter().filter(|device| !device.counted_again);
-        let (ops_per_s, bytes_per_s) = (
-            counted().map(|d| d.ops_per_s).sum(),
-            counted().filter_map(|d| d.bytes_per_s).sum(),
-        );
+        let sum = |of: fn(&DeviceLoad) -> Option<f64>| {
+            let counted = devices.iter().filter(|device| !device.counted_again);
+            counted.filter_map(of).reduce(|a, b| a + b)
+        };
+        let (ops_per_s, bytes_per_s) = (sum(|d| d.ops_per_s), sum(|d| d.bytes_per_s));
         Devices {
             ranked_by,
             devices,
@@ -265,25 +397,44 @@ impl Devices {
 }
 
 /// Whether the whole disk of sysstat's `dev8-17` is among the devices: `dev8-16`.
-fn is_scsi_whole_there(name: &str, all: &[&str]) -> bool {
+fn is_scsi_whole_there(name: &str, all: &DeviceNames<'_>) -> bool {
     let minor = name
         .strip_prefix("dev8-")
         .and_then(|m| m.parse::<u32>().ok());
-    minor.is_some_and(|minor| all.contains(&format!("dev8-{}", minor / 16 * 16).as_str()))
+    minor.is_some_and(|minor| all.contains(&format!("dev8-{}", minor / 16 * 16)))
+}
+
+impl RankedBy {
+    const ALL: [RankedBy; 4] = [
+        RankedBy::Queue,
+        RankedBy::Busy,
+        RankedBy::Operations,
+        RankedBy::Bytes,
+    ];
+
+    fn figure(self, device: &DeviceLoad) -> Option<f64> {
+        match self {
+            RankedBy::Queue => device.queue,
+            RankedBy::Busy => device.busy,
+            RankedBy::Operations => device.ops_per_s,
+            RankedBy::Bytes => device.bytes_per_s,
+        }
+    }
 }
 
 fn ranked_by(devices: &[DeviceLoad]) -> RankedBy {
-    let all_tell = |of: fn(&DeviceLoad) -> Option<f64>| {
-        let mut loaded = devices.iter().filter(|d| d.ops_per_s > 0.0);
-        loaded.all(|device| of(device).is_some())
+    let has_load = |device: &&DeviceLoad| {
+        let figures = RankedBy::ALL.map(|by| by.figure(device));
+        figures.into_iter().flatten().any(|figure| figure > 0.0)
     };
-    if all_tell(|device| device.queue) {
-        RankedBy::Queue
-    } else if all_tell(|device| device.busy) {
-        RankedBy::Busy
-    } else {
-        RankedBy::Operations
-    }
+    let loaded: Vec<&DeviceLoad> = devices.iter().filter(has_load).collect();
+    let tells = |by: &RankedBy, all: bool| match all {
+        true => loaded.iter().all(|device| by.figure(device).is_some()),
+        false => loaded.iter().any(|device| by.figure(device).is_some()),
+    };
+    let by_all = RankedBy::ALL.into_iter().find(|by| tells(by, true));
+    let by_some = || RankedBy::ALL.into_iter().rfind(|by| tells(by, false));
+    by_all.or_else(by_some).unwrap_or(RankedBy::Operations)
 }
 
 #[cfg(test)]
@@ -295,7 +446,7 @@ mod tests {
             name: name.into(),
             layer: Layer::Disk,
             counted_again: false,
-            ops_per_s,
+            ops_per_s: Some(ops_per_s),
             read_share: None,
             bytes_per_s: Some(ops_per_s * 4096.0),
             busy,
@@ -363,14 +514,69 @@ mod tests {
         assert_eq!(order, ["dm-0", "sdb", "sda", "sdc"]);
         assert_eq!(ranked.ranked_by, RankedBy::Busy);
         assert_eq!(ranked.busiest().unwrap().name, "sdb");
-        assert!((ranked.ops_per_s - 15.0).abs() < 1e-9);
+        assert!((ranked.ops_per_s.unwrap() - 15.0).abs() < 1e-9);
         let ranked = Devices::rank(
             vec![device("sda", 1.0, None), busy("sdb", 0.5, 0.9)],
             &|_| None,
         );
         assert_eq!(ranked.ranked_by, RankedBy::Operations);
         assert_eq!(ranked.busiest().unwrap().name, "sda");
-        assert_eq!(Devices::rank(Vec::new(), &|_| None).busiest(), None);
+        let none = Devices::rank(Vec::new(), &|_| None);
+        assert_eq!((none.busiest(), none.bytes_per_s), (None, None));
+    }
+
+    #[test]
+    fn what_no_device_tells_ranks_none_and_is_no_sum() {
+        let bytes = |name: &str, bytes_per_s| DeviceLoad {
+            ops_per_s: None,
+            bytes_per_s: Some(bytes_per_s),
+            ..device(name, 0.0, None)
+        };
+        let ranked = Devices::rank(
+            vec![bytes("sda", 84.0), bytes("sdb", 0.0), bytes("sdr", 1005.0)],
+            &|_| None,
+        );
+        assert_eq!(ranked.ranked_by, RankedBy::Bytes);
+        assert_eq!(ranked.busiest().unwrap().name, "sdr");
+        assert_eq!((ranked.ops_per_s, ranked.bytes_per_s), (None, Some(1089.0)));
+    }
+
+    #[test]
+    fn every_way_to_name_a_layer_is_set_aside() {
+        let linux = [
+            "sda",
+            "nvme0n1",
+            "nvme0c0n1",
+            "nvme0c1n1",
+            "bcache0",
+            "drbd0",
+            "drbd0p1",
+            "zd0",
+            "zd16p1",
+            "cciss/c0d0",
+            "cciss/c0d0p1",
+            "emcpowera",
+            "vg-root",
+            "nbd0",
+            "zram0",
+        ];
+        let expect = [
+            "nvme0c0n1 path",
+            "nvme0c1n1 path",
+            "bcache0 bcache",
+            "drbd0 drbd",
+            "drbd0p1 partition",
+            "zd0 zvol",
+            "cciss/c0d0p1 partition",
+            "emcpowera multipath",
+            "vg-root device mapper",
+        ];
+        assert_eq!(again(&linux), expect);
+        let vmware = ["vmhba1", "vmhba1:0:0", "vm1", "vm1:scsi0:0", "naa.6000-c29"];
+        assert_eq!(again(&vmware), ["vmhba1 total", "vm1 total"]);
+        assert_eq!(again(&["0 C: D:", "C:", "D:"]), ["C: volume", "D: volume"]);
+        // Nothing below them was recorded.
+        assert_eq!(again(&["nvme0c0n1", "nvme0c1n1"]), Vec::<String>::new());
     }
 
     #[test]

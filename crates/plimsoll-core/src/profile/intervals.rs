@@ -101,13 +101,19 @@ pub struct Point {
     pub write_response_ms: Option<f64>,
 }
 
-/// Intervals put together to at most so many points of equal steps, however many intervals come.
+/// Intervals put together to at most so many points of equal steps, however many intervals come; a
+/// step with a gap in it is a point on either side.
 #[derive(Debug, Clone)]
 pub struct Points {
     from_unix_ns: u64,
     step_ns: f64,
     bins: Vec<Bin>,
+    /// What lies before a gap inside a step, of which the rest is in `bins`.
+    before_gaps: Vec<Bin>,
 }
+
+/// A gap of this part of a step and more is a hole; what is shorter could not be seen.
+const HOLE_MIN: f64 = 0.25;
 
 /// Sums over the intervals of a step. Every figure has its own time, as it may be unknown.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,6 +135,7 @@ impl Points {
             from_unix_ns,
             step_ns: length as f64 / points as f64,
             bins: vec![Bin::default(); points],
+            before_gaps: Vec::new(),
         }
     }
 
@@ -140,8 +147,15 @@ impl Points {
         }
         let middle = row.from_unix_ns / 2 + row.to_unix_ns / 2;
         let place = middle.saturating_sub(self.from_unix_ns) as f64 / self.step_ns;
-        let place = to_usize(floor_u64(place)).min(self.bins.len() - 1);
+        let place = to_usize(floor_u64(place));
+        let is_inside = place < self.bins.len();
+        let place = place.min(self.bins.len() - 1);
         let bin = &mut self.bins[place];
+        let gap_ns = row.from_unix_ns.saturating_sub(bin.to_unix_ns) as f64;
+        // Holes are that wide, so there are few in a step.
+        if is_inside && bin.to_unix_ns > 0 && gap_ns >= HOLE_MIN * self.step_ns {
+            self.before_gaps.push(std::mem::take(bin));
+        }
         let is_first = bin.to_unix_ns == 0;
         bin.from_unix_ns = if is_first {
             row.from_unix_ns
@@ -174,7 +188,9 @@ impl Points {
     #[must_use]
     pub fn finish(self) -> Vec<Point> {
         let filled = self.bins.iter().filter(|bin| bin.to_unix_ns > 0);
-        filled.map(|bin| self.point(bin)).collect()
+        let mut filled: Vec<&Bin> = filled.chain(&self.before_gaps).collect();
+        filled.sort_by_key(|bin| bin.from_unix_ns);
+        filled.into_iter().map(|bin| self.point(bin)).collect()
     }
 
     fn point(&self, bin: &Bin) -> Point {
@@ -253,6 +269,30 @@ mod tests {
         assert_eq!(points.len(), 9);
         assert!(!points.iter().any(|p| p.from_s < 4.5 && p.to_s > 4.5));
         assert!(Points::new(7, 7, 0).finish().is_empty());
+    }
+
+    #[test]
+    fn a_gap_inside_a_step_is_a_hole_and_no_load_of_it() {
+        // Two days of minutes, an hour of which is missing, in steps of two hours.
+        let minute = |at_min: u64| IntervalRow {
+            from_unix_ns: (1_000_000 + at_min * 60) * SECOND,
+            to_unix_ns: (1_000_060 + at_min * 60) * SECOND,
+            reads: Some(600.0),
+            ops: Some(600.0),
+            ..IntervalRow::default()
+        };
+        let end = minute(2_879).to_unix_ns;
+        let mut points = Points::new(minute(0).from_unix_ns, end, 24);
+        let is_gap = |at: u64| (30..90).contains(&at) || at == 500;
+        let rows = (0..2_880).filter(|at| !is_gap(*at)).map(minute);
+        rows.for_each(|row| points.add(&row));
+        let points = points.finish();
+        // A single minute is too short to be seen.
+        assert_eq!(points.len(), 25);
+        let ends = |p: &Point| (p.from_s, p.to_s);
+        assert_eq!(ends(&points[0]), (0.0, 1_800.0));
+        assert_eq!(ends(&points[1]), (5_400.0, 7_200.0));
+        assert!(points.iter().all(|p| p.reads_per_s == Some(10.0)));
     }
 
     #[test]

@@ -61,8 +61,8 @@ pub struct KindProfile {
     pub kind: Kind,
     /// How many.
     pub requests: u64,
-    /// Bytes they moved.
-    pub bytes: u64,
+    /// Bytes they moved; `None` where the recording tells no sizes.
+    pub bytes: Option<u64>,
     /// Times from start to end, where they were recorded.
     pub response: Option<Times>,
 }
@@ -160,6 +160,8 @@ pub struct InFlight {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestsProfile {
+    /// Whether reads and writes are told apart; else the kinds mean nothing.
+    pub tells_kinds: bool,
     /// Kinds that occur, in the order of [`Kind::ALL`].
     pub kinds: Vec<KindProfile>,
     /// The most frequent kinds and sizes, most frequent first.
@@ -170,6 +172,9 @@ pub struct RequestsProfile {
     pub streams: Option<Streams>,
     /// How unevenly places are used; empty without requests that have a place.
     pub skew: Vec<Skew>,
+    /// The finest difference of two starts: what is shorter is not told, and stands as 0 where it is
+    /// part of a distribution.
+    pub resolution_ns: u64,
     /// Bytes from the start of the device to the end of its last touched place.
     pub span_bytes: u64,
     /// What is touched, by the length of time; the last is the whole recording.

@@ -7,6 +7,9 @@ use crate::offsets::Offsets;
 use crate::op::Kind;
 use crate::units::Nanos;
 
+/// Most operations that are handed to the kernel at once where a group does not say.
+pub const BATCH_DEFAULT: u32 = 8;
+
 /// Block I/O by one or more groups of workers at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +42,13 @@ pub struct Group {
     pub syncs: Syncs,
     /// What each worker does after its last turn, inside the measured time.
     pub finish: Vec<Finish>,
+    /// What it does after that, outside the measured time, unless it has just done so.
+    pub after: Vec<Finish>,
+    /// How long it then does nothing: the storage rests before a phase that follows.
+    pub rest: Nanos,
+    /// Where the end of one worker's work stops the counting of the others: whether that end comes
+    /// after what it does at its finish, and the others leave the rest of their work undone.
+    pub breaks_off: bool,
     /// Whether to bypass the page cache (`O_DIRECT`).
     pub direct: bool,
     /// What is written.
@@ -47,6 +57,21 @@ pub struct Group {
     pub work: Work,
     /// Begins so long after the run.
     pub delay: Nanos,
+    /// How turns of different kinds and sizes choose their places.
+    #[serde(skip_serializing_if = "is_default")]
+    pub positions: Positions,
+    /// Most operations handed to the kernel at once, which may merge neighbours among them; 0:
+    /// [`BATCH_DEFAULT`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub batch: u32,
+    /// After so many bytes a worker waits for what is in flight and drops the clean pages of its
+    /// part of the file from the page cache; 0: never.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cold_every_bytes: u64,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for Group {
@@ -63,12 +88,33 @@ impl Default for Group {
             pace: Pace::default(),
             syncs: Syncs::default(),
             finish: Vec::new(),
+            after: Vec::new(),
+            rest: Nanos(0),
+            breaks_off: false,
             direct: true,
             content: Content::default(),
             work: Work::Time,
             delay: Nanos(0),
+            positions: Positions::default(),
+            batch: 0,
+            cold_every_bytes: 0,
         }
     }
+}
+
+/// How turns of different kinds and sizes choose their places.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Positions {
+    /// All turns follow one stream, in blocks of the largest; a smaller one lies at a random
+    /// multiple of its own size inside its block.
+    #[default]
+    Shared,
+    /// Reads, writes and discards each have a stream of their own, in blocks of the smallest of
+    /// their kind; a larger one may begin at any of them. The place is drawn first, then a size
+    /// that fits. An order without replacement is one for all kinds with the same smallest size,
+    /// and cuts an operation at the next block that was reached before.
+    ByKind,
 }
 
 /// The files of a group and the part each worker may touch.
@@ -191,8 +237,12 @@ pub enum Pace {
     Closed {
         /// Think time.
         think: Nanos,
-        /// It is taken after every so many turns of a slot; 0 and 1: after each.
+        /// It is taken after every so many turns; 0 and 1: after each.
         every: u32,
+        /// Whether the worker counts its turns and thinks as a whole: it begins nothing more, waits
+        /// for what is in flight, and thinks once. Else each slot counts and thinks for itself.
+        #[serde(default, skip_serializing_if = "is_default")]
+        drains: bool,
     },
     /// Open loop: at instants that do not depend on the storage. Rates are of the whole group.
     Open(Arrival),
@@ -203,6 +253,7 @@ impl Default for Pace {
         Pace::Closed {
             think: Nanos(0),
             every: 1,
+            drains: false,
         }
     }
 }
@@ -328,6 +379,8 @@ pub enum Work {
     Pass,
     /// After so many turns of each worker.
     Each(u64),
+    /// When each worker has begun operations of so many bytes.
+    Bytes(u64),
     /// After so many turns of all workers of the group together.
     Together(u64),
 }

@@ -25,6 +25,23 @@ pub struct FileLoop {
     /// time (`sync`).
     #[serde(default)]
     pub sync_at_end: bool,
+    /// What a thread does that finds no file it could use.
+    #[serde(default)]
+    pub without_file: WithoutFile,
+}
+
+/// What becomes of a run whose files are chosen in turn when a thread wants a file and no slot of
+/// the set is as it wants one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithoutFile {
+    /// It fails, and ends with what was measured.
+    #[default]
+    Fail,
+    /// It has done its work and ends.
+    EndRun,
+    /// The thread has done its work; the others go on.
+    EndThread,
 }
 
 /// How files are chosen.
@@ -294,6 +311,16 @@ pub enum FileOp {
         /// How many posts more than this thread has asked for may be made before posters wait.
         ahead: u32,
     },
+    /// End the run once so much has been done; no operation.
+    EndAfter {
+        /// Operations, or bytes that were read and written.
+        amount: u64,
+        /// Whether it is in bytes; more than so many then.
+        in_bytes: bool,
+        /// Place in the thread's own list of the operation that counts; without one all operations
+        /// of all threads do.
+        of: Option<u32>,
+    },
 }
 
 impl FileOp {
@@ -308,6 +335,7 @@ impl FileOp {
                 | FileOp::LimitBytes { .. }
                 | FileOp::Post { .. }
                 | FileOp::Await { .. }
+                | FileOp::EndAfter { .. }
         )
     }
 
@@ -382,7 +410,16 @@ impl FileLoop {
             over: Over::Rotor,
             events_per_s: None,
             sync_at_end: false,
+            without_file: WithoutFile::Fail,
         }
+    }
+
+    /// Whether its work has an end, so that it is not cut off by the time alone.
+    #[must_use]
+    pub fn ends_by_itself(&self) -> bool {
+        let ops = self.groups.iter().flat_map(|group| &group.ops);
+        let mut ends = ops.filter(|op| matches!(op.op, FileOp::EndAfter { .. }));
+        self.over != Over::Rotor || self.without_file != WithoutFile::Fail || ends.next().is_some()
     }
 
     /// Threads of all groups.

@@ -139,7 +139,7 @@ impl Workload {
         match self {
             Workload::Model(_) => false,
             Workload::Blocks(blocks) => blocks.ends_by_itself(),
-            Workload::Files(files) => files.over != files::Over::Rotor,
+            Workload::Files(files) => files.ends_by_itself(),
             Workload::Series(_) | Workload::Commands(_) => true,
         }
     }

@@ -118,8 +118,8 @@ impl Source for Merged {
         self.workers[number].source.given_up(own, sample);
     }
 
-    fn left_before(&mut self, time: Nanos) -> u64 {
+    fn left_before(&mut self, time: Nanos, due: &mut dyn FnMut(Nanos)) -> u64 {
         let members = self.workers.iter_mut();
-        members.map(|m| m.source.left_before(time)).sum()
+        members.map(|m| m.source.left_before(time, due)).sum()
     }
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Block I/O by groups of workers: what each worker does next, and when.
 
+mod cold;
 mod content;
 mod merge;
 mod pace;
+mod places;
 mod source;
+mod think;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +18,9 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Blocks;
 use plimsoll_core::workload::blocks::{Arrival, Group, Pace, Region, Traced, Work};
 
+pub(crate) use cold::{CachedPart, Passes};
 pub(crate) use merge::Merged;
+pub(crate) use places::map_blocks;
 pub(crate) use source::BlockSource;
 
 /// What the workers of one run share.

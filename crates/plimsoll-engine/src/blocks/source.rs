@@ -5,7 +5,8 @@
 //! sync that follows every so many writes, come next in the slot and are meant to start when the
 //! operation before them ended. After the last turn has ended come the finishing operations, one
 //! at a time; after them, where another worker's end stopped the counting, the rest of the work,
-//! uncounted, and again the sync if there is one among the finishing operations.
+//! uncounted, and again the sync if there is one among the finishing operations. Last comes what is
+//! outside the measured time anyway, and a rest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +15,6 @@ use std::sync::atomic::Ordering;
 
 use plimsoll_core::event::WorkerResult;
 use plimsoll_core::num::round_u64;
-use plimsoll_core::offsets::Draw;
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
@@ -22,9 +22,12 @@ use plimsoll_core::workload::blocks::{
     Arrival, Finish, Made, Pace, SyncKind, Syncs, Traced, Turn, TurnKind, Work,
 };
 
+use super::cold::Passes;
 use super::content::Contents;
 use super::pace::Instants;
-use super::{Common, Post, bounds};
+use super::places::Places;
+use super::think::Thinking;
+use super::{Common, Post};
 use crate::error::Error;
 use crate::source::{Next, Source};
 
@@ -33,7 +36,8 @@ use crate::source::{Next, Source};
 pub(crate) struct BlockSource {
     rng: Rng,
     mix: Mix,
-    draw: Draw,
+    places: Places,
+    passes: Passes,
     pace: Pacing,
     contents: Contents,
     slots: Vec<Slot>,
@@ -42,6 +46,10 @@ pub(crate) struct BlockSource {
     /// Writes that have ended.
     writes: u64,
     finish: Vec<Finish>,
+    /// What comes outside the measured time, from [`Stage::After`] on what of it is left to do.
+    after: Vec<Finish>,
+    rest: Nanos,
+    breaks_off: bool,
     stage: Stage,
     turns_in_flight: u32,
     warmup: Nanos,
@@ -52,8 +60,8 @@ pub(crate) struct BlockSource {
 
 /// Turns by weight.
 #[derive(Debug)]
-struct Mix {
-    turns: Vec<Turn>,
+pub(super) struct Mix {
+    pub(super) turns: Vec<Turn>,
     /// Shares of 2^64 summed up to each turn but the last.
     limits: Vec<u64>,
 }
@@ -68,6 +76,8 @@ enum Pacing {
         every: u32,
         ready: BinaryHeap<Reverse<(Nanos, u32)>>,
     },
+    /// Turns of a worker that thinks as a whole.
+    Draining(Thinking),
     Open {
         instants: Instants,
         delay: Nanos,
@@ -107,6 +117,9 @@ enum Then {
 struct Remaining {
     /// Of this worker; `u64::MAX` where its number is not the limit.
     turns: u64,
+    /// Bytes of operations that this worker may still begin; `u64::MAX` where they are not the
+    /// limit.
+    bytes: u64,
     /// Shared by the group: this many in all.
     together: Option<u64>,
     group: usize,
@@ -125,8 +138,13 @@ enum Stage {
     },
     /// What is left of the work after another worker's end.
     Uncounted,
-    /// The sync of that is in flight.
-    UncountedSync,
+    /// Uncounted: the operation of this number is next, or in flight.
+    After {
+        next: usize,
+        in_flight: bool,
+    },
+    /// Nothing happens until then.
+    Resting(Nanos),
     Done,
 }
 
@@ -134,6 +152,10 @@ enum Stage {
 enum Begin {
     Turn(Request),
     Until(Nanos),
+    /// Not before what is in flight has ended.
+    Wait,
+    /// To be asked again, with a new look at the clock.
+    Again,
     /// No more turns.
     Over,
 }
@@ -150,15 +172,10 @@ impl BlockSource {
                 .derive(purpose, (group << 32) | u64::from(post.worker))
         };
         let ours = post.seed.derive("group", post.group_number as u64);
-        let draw = Draw::new(
-            &group.offsets,
-            bounds(group, post.worker),
-            who,
-            order_seed(post, ours),
-        );
+        let places = Places::new(group, who, order_seed(post, ours));
         let turns = match group.work {
-            Work::Time | Work::Together(_) => u64::MAX,
-            Work::Pass => draw.pass(),
+            Work::Time | Work::Together(_) | Work::Bytes(_) => u64::MAX,
+            Work::Pass => places.pass(),
             Work::Each(turns) => turns,
         };
         let reads = |turn: &Turn| turn.kind.operations().contains(&Kind::Read);
@@ -177,12 +194,17 @@ impl BlockSource {
         BlockSource {
             rng: Rng::new(mine("random")),
             mix: Mix::new(&group.mix),
-            draw,
+            places,
+            passes: Passes::none(),
             pace: Pacing::new(post, slots, mine("pace")),
             contents: Contents::new(&group.content, read_into, mine("contents"), ours),
             slots: vec![slot; slots as usize],
             work: Remaining {
                 turns,
+                bytes: match group.work {
+                    Work::Bytes(bytes) => bytes,
+                    _ => u64::MAX,
+                },
                 together: match group.work {
                     Work::Together(turns) => Some(turns),
                     _ => None,
@@ -194,6 +216,9 @@ impl BlockSource {
             syncs: group.syncs,
             writes: 0,
             finish: group.finish.clone(),
+            after: group.after.clone(),
+            rest: group.rest,
+            breaks_off: group.breaks_off,
             stage: Stage::Turns,
             turns_in_flight: 0,
             warmup: post.warmup,
@@ -201,6 +226,12 @@ impl BlockSource {
             result: WorkerResult::default(),
             began: false,
         }
+    }
+
+    /// The same, dropping clean pages between its passes.
+    pub(crate) fn with_passes(mut self, passes: Passes) -> Self {
+        self.passes = passes;
+        self
     }
 
     /// What this worker has done.
@@ -237,14 +268,20 @@ impl BlockSource {
 
     #[inline(always)]
     fn begin(&mut self, now: Nanos, slot: u32) -> Begin {
-        if self.work.turns == 0 || self.is_walled() {
+        if self.work.turns == 0 || self.work.bytes == 0 || self.is_walled() {
             return Begin::Over;
         }
-        let free_since = self.slots[slot as usize].free_since;
+        if self.passes.is_over() {
+            return self.next_pass(now);
+        }
+        let free_since = self
+            .passes
+            .free_since(self.slots[slot as usize].free_since, now);
         let (at, traced) = match self.pace.due(now, self.end, free_since) {
             Due::At(at) => (at, None),
             Due::Op(at, op) => (at, Some(op)),
             Due::Until(at) => return Begin::Until(at),
+            Due::Wait => return Begin::Wait,
             Due::Never => return Begin::Over,
         };
         if !self.work.take() {
@@ -262,7 +299,12 @@ impl BlockSource {
             return Begin::Turn(self.request(op.kind, slot, at));
         }
         let turn = self.mix.draw(&mut self.rng);
-        state.bytes = turn.bytes;
+        (state.offset, state.bytes) = match turn.kind {
+            TurnKind::Append => (0, turn.bytes),
+            _ => self.places.next(turn, &self.mix, &mut self.rng),
+        };
+        self.work.begun(state.bytes);
+        self.passes.begun(state.bytes);
         let kind = match turn.kind {
             TurnKind::Read => Kind::Read,
             TurnKind::Write => Kind::Write,
@@ -273,11 +315,20 @@ impl BlockSource {
                 Kind::Read
             }
         };
-        state.offset = match turn.kind {
-            TurnKind::Append => 0,
-            _ => self.draw.next(turn.bytes, &mut self.rng),
-        };
         Begin::Turn(self.request(kind, slot, at))
+    }
+
+    /// Ends a pass through the file: when nothing is in flight any more, its clean pages go.
+    #[cold]
+    fn next_pass(&mut self, now: Nanos) -> Begin {
+        if now >= self.end {
+            return Begin::Over;
+        }
+        if self.turns_in_flight > 0 {
+            return Begin::Wait;
+        }
+        self.passes.begin();
+        Begin::Again
     }
 
     /// Whether another worker's end has stopped this one's counting.
@@ -288,12 +339,10 @@ impl BlockSource {
 
     /// What to do when no turn can begin and none is in flight.
     #[cold]
-    fn wind_up(&mut self, slot: u32) -> Next {
+    fn wind_up(&mut self, now: Nanos, slot: u32) -> Next {
         if self.stage == Stage::Turns {
-            if self.work.turns == 0
-                && let Some(wall) = &self.work.common.stonewall
-            {
-                wall.store(true, Ordering::Relaxed);
+            if !self.breaks_off {
+                self.stop_the_others();
             }
             self.stage = Stage::Finishing {
                 next: 0,
@@ -303,34 +352,44 @@ impl BlockSource {
         match self.stage {
             Stage::Finishing {
                 in_flight: true, ..
+            }
+            | Stage::After {
+                in_flight: true, ..
             } => Next::Wait,
             Stage::Finishing { next, .. } if next < self.finish.len() => {
                 self.stage = Stage::Finishing {
                     next,
                     in_flight: true,
                 };
-                let kind = match self.finish[next] {
-                    Finish::Fsync => Kind::Fsync,
-                    Finish::Close => Kind::Close,
-                };
-                let state = &mut self.slots[slot as usize];
-                (state.offset, state.bytes) = (0, 0);
-                let ends = self.slots.iter().map(|slot| slot.free_since);
-                let at = ends.max().unwrap_or_default();
-                Next::Request(self.request(kind, slot, at))
+                self.finishing(self.finish[next], slot)
             }
-            Stage::Finishing { .. } if self.is_cut_short() => {
+            Stage::Finishing { .. } if !self.breaks_off && self.is_cut_short() => {
                 self.stage = Stage::Uncounted;
                 Next::Until(Nanos(0))
             }
-            Stage::Uncounted if self.finish.contains(&Finish::Fsync) => {
-                self.stage = Stage::UncountedSync;
-                let state = &mut self.slots[slot as usize];
-                (state.offset, state.bytes) = (0, 0);
-                let at = state.free_since;
-                Next::Request(self.request(Kind::Fsync, slot, at))
+            Stage::Finishing { .. } | Stage::Uncounted => {
+                if self.breaks_off {
+                    self.stop_the_others();
+                }
+                self.after = self.left_to_do();
+                self.stage = Stage::After {
+                    next: 0,
+                    in_flight: false,
+                };
+                Next::Until(Nanos(0))
             }
-            Stage::UncountedSync => Next::Wait,
+            Stage::After { next, .. } if next < self.after.len() => {
+                self.stage = Stage::After {
+                    next,
+                    in_flight: true,
+                };
+                self.finishing(self.after[next], slot)
+            }
+            Stage::After { .. } if self.rest > Nanos(0) => {
+                self.stage = Stage::Resting(now + self.rest);
+                Next::Until(now + self.rest)
+            }
+            Stage::Resting(until) if now < until => Next::Until(until),
             _ => {
                 self.stage = Stage::Done;
                 Next::End
@@ -338,15 +397,51 @@ impl BlockSource {
         }
     }
 
+    /// Says that this worker has done its work, if it has.
+    fn stop_the_others(&self) {
+        if (self.work.turns == 0 || self.work.bytes == 0)
+            && let Some(wall) = &self.work.common.stonewall
+        {
+            wall.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What is to be done outside the measured time: not again what has just been done inside.
+    fn left_to_do(&self) -> Vec<Finish> {
+        let wrote_on = self.stage == Stage::Uncounted;
+        let again = (self.finish.iter()).filter(|op| wrote_on && **op == Finish::Fsync);
+        let mut left: Vec<Finish> = again.copied().collect();
+        for op in &self.after {
+            if !left.contains(op) && (wrote_on || !self.finish.contains(op)) {
+                left.push(*op);
+            }
+        }
+        left
+    }
+
+    fn finishing(&mut self, op: Finish, slot: u32) -> Next {
+        let kind = match op {
+            Finish::Fsync => Kind::Fsync,
+            Finish::Close => Kind::Close,
+        };
+        let state = &mut self.slots[slot as usize];
+        (state.offset, state.bytes) = (0, 0);
+        let ends = self.slots.iter().map(|slot| slot.free_since);
+        let at = ends.max().unwrap_or_default();
+        Next::Request(self.request(kind, slot, at))
+    }
+
     /// Whether there is work left that later phases count on.
     fn is_cut_short(&self) -> bool {
-        self.work.common.is_walled() && self.work.turns > 0 && self.work.turns < u64::MAX
+        let by_turns = self.work.turns > 0 && self.work.turns < u64::MAX;
+        let by_bytes = self.work.bytes > 0 && self.work.bytes < u64::MAX;
+        self.work.common.is_walled() && (by_turns || by_bytes)
     }
 
     /// Whether what ends now is measured.
     #[inline]
     fn counts(&self) -> bool {
-        !matches!(self.stage, Stage::Uncounted | Stage::UncountedSync)
+        !matches!(self.stage, Stage::Uncounted | Stage::After { .. })
     }
 
     fn count_end(&mut self, sample: &Sample) {
@@ -403,10 +498,18 @@ impl Remaining {
         }
         true
     }
+
+    /// An operation of so many bytes begins.
+    #[inline]
+    fn begun(&mut self, bytes: u32) {
+        if self.bytes < u64::MAX {
+            self.bytes = self.bytes.saturating_sub(bytes.into());
+        }
+    }
 }
 
 impl Mix {
-    fn new(turns: &[Turn]) -> Self {
+    pub(super) fn new(turns: &[Turn]) -> Self {
         let whole: f64 = turns.iter().map(|turn| turn.weight).sum();
         let mut until = 0.0;
         let limit = |turn: &Turn| {
@@ -422,7 +525,7 @@ impl Mix {
     }
 
     #[inline]
-    fn draw(&self, rng: &mut Rng) -> Turn {
+    pub(super) fn draw(&self, rng: &mut Rng) -> Turn {
         if self.limits.is_empty() {
             return self.turns[0];
         }
@@ -438,6 +541,8 @@ enum Due {
     Op(Nanos, Traced),
     /// Not before then.
     Until(Nanos),
+    /// Not before what is in flight has ended.
+    Wait,
     Never,
 }
 
@@ -447,7 +552,12 @@ impl Pacing {
         let delay = post.group.delay;
         match &post.group.pace {
             Pace::Closed { think, .. } if *think == Nanos(0) => Pacing::AtOnce,
-            Pace::Closed { think, every } => Pacing::Thinking {
+            Pace::Closed {
+                think,
+                every,
+                drains: true,
+            } => Pacing::Draining(Thinking::new(*think, *every, delay)),
+            Pace::Closed { think, every, .. } => Pacing::Thinking {
                 think: *think,
                 every: (*every).max(1),
                 ready: (0..slots).map(|_| Reverse((delay, 0))).collect(),
@@ -490,7 +600,11 @@ impl Pacing {
         };
         match self {
             Pacing::AtOnce => until(free_since),
-            Pacing::Thinking { .. } if now >= end => Due::Never,
+            Pacing::Thinking { .. } | Pacing::Draining(_) if now >= end => Due::Never,
+            Pacing::Draining(thinking) => match thinking.due(free_since) {
+                Some(at) => until(at),
+                None => Due::Wait,
+            },
             Pacing::Thinking { ready, .. } => match ready.peek() {
                 Some(Reverse((at, _))) => until(*at),
                 None => Due::Never,
@@ -523,6 +637,10 @@ impl Pacing {
     fn begun(&mut self) -> Option<u32> {
         match self {
             Pacing::AtOnce => None,
+            Pacing::Draining(thinking) => {
+                thinking.begun();
+                None
+            }
             Pacing::Thinking { ready, .. } => ready.pop().map(|Reverse((_, turns))| turns),
             Pacing::Open { head, .. } => {
                 *head = None;
@@ -538,14 +656,17 @@ impl Pacing {
     /// A turn, the `turns`-th in its place, has ended.
     #[inline]
     fn ended(&mut self, at: Nanos, turns: u32) {
-        if let Pacing::Thinking {
-            think,
-            every,
-            ready,
-        } = self
-        {
-            let thinks = turns.is_multiple_of(*every);
-            ready.push(Reverse((if thinks { at + *think } else { at }, turns)));
+        match self {
+            Pacing::Thinking {
+                think,
+                every,
+                ready,
+            } => {
+                let thinks = turns.is_multiple_of(*every);
+                ready.push(Reverse((if thinks { at + *think } else { at }, turns)));
+            }
+            Pacing::Draining(thinking) => thinking.ended(at),
+            Pacing::AtOnce | Pacing::Open { .. } | Pacing::Trace { .. } => {}
         }
     }
 }
@@ -560,13 +681,15 @@ impl Source for BlockSource {
             match self.begin(now, slot) {
                 Begin::Turn(request) => return Ok(Next::Request(request)),
                 Begin::Until(at) => return Ok(Next::Until(at)),
+                Begin::Wait => return Ok(Next::Wait),
+                Begin::Again => return Ok(Next::Again),
                 Begin::Over => {}
             }
         }
         if self.turns_in_flight > 0 {
             return Ok(Next::Wait);
         }
-        Ok(self.wind_up(slot))
+        Ok(self.wind_up(now, slot))
     }
 
     #[inline]
@@ -596,11 +719,14 @@ impl Source for BlockSource {
                 };
                 return self.count_end(sample);
             }
-            Stage::UncountedSync => {
-                self.stage = Stage::Done;
+            Stage::After { next, .. } => {
+                self.stage = Stage::After {
+                    next: next + 1,
+                    in_flight: false,
+                };
                 return;
             }
-            Stage::Turns | Stage::Uncounted | Stage::Done => {}
+            Stage::Turns | Stage::Uncounted | Stage::Resting(_) | Stage::Done => {}
         }
         let kind = sample.request.kind;
         if state.then == Then::Write {
@@ -636,7 +762,7 @@ impl Source for BlockSource {
         }
     }
 
-    fn left_before(&mut self, time: Nanos) -> u64 {
+    fn left_before(&mut self, time: Nanos, due: &mut dyn FnMut(Nanos)) -> u64 {
         if !matches!(self.pace, Pacing::Open { .. } | Pacing::Trace { .. }) {
             return 0;
         }
@@ -644,7 +770,7 @@ impl Source for BlockSource {
         // A backlog larger than this is told as this: drawing it would take longer than the run.
         while left < LEFT_MAX && self.work.turns > 0 && self.stage == Stage::Turns {
             match self.pace.due(time, self.end.min(time), Nanos(0)) {
-                Due::At(_) | Due::Op(..) if self.work.take() => {}
+                Due::At(at) | Due::Op(at, _) if self.work.take() => due(at),
                 _ => break,
             }
             self.pace.begun();

@@ -190,6 +190,13 @@ fn check_op(files: &FileLoop, group: &LoopGroup, op: &LoopOp, align: u32) -> Res
     if op.repeat == 0 || op.repeat > REPEAT_MAX || once && op.repeat > 1 {
         return Err(format!("cannot be done {} times in a row", op.repeat));
     }
+    if let FileOp::EndAfter { of: Some(of), .. } = op.op
+        && !(group.ops.get(of as usize)).is_some_and(|op| op.op.is_operation())
+    {
+        return Err(format!(
+            "counts entry {of} of the list, which is no operation"
+        ));
+    }
     let bytes = op.op.buffer_bytes();
     let moves = op.op.is_write() || bytes > 0;
     let by_size = matches!(

@@ -2,9 +2,9 @@
 //! What the threads of a loop share while it is played. Atomics only.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use plimsoll_core::num::{floor_u64, round_u64};
+use plimsoll_core::num::{floor_u64, round_u64, saturating_u32};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::FileLoop;
@@ -12,6 +12,8 @@ use plimsoll_core::workload::files::{FileOp, LoopGroup, Order, Over};
 
 use super::FileLoopSource;
 use super::each::Share;
+use super::thread::Obstacle;
+use crate::bell::Bell;
 use crate::error::Error;
 use crate::target::Target;
 use crate::trees::{Trees, Where};
@@ -28,6 +30,10 @@ pub struct Play {
     pub(super) signals: Vec<Signal>,
     /// Threads that still have work.
     at_work: AtomicU32,
+    /// Operations and bytes of all threads, where the run ends after so many.
+    done: Option<[AtomicU64; 2]>,
+    /// Whether the run is over before its time.
+    is_over: AtomicBool,
 }
 
 impl Play {
@@ -40,7 +46,38 @@ impl Play {
             events: files.events_per_s.map(Events::new),
             signals: signals(files),
             at_work: AtomicU32::new(files.threads()),
+            done: counts_all(files).then(Default::default),
+            is_over: AtomicBool::new(false),
         }
+    }
+
+    /// An operation of any thread has ended and moved so many bytes.
+    #[inline]
+    pub(super) fn count(&self, bytes: u64) {
+        if let Some([ops, moved]) = &self.done {
+            ops.fetch_add(1, Ordering::Relaxed);
+            moved.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Operations and bytes of all threads; zeros where nobody asks for them.
+    pub(super) fn done(&self) -> (u64, u64) {
+        let done = self.done.as_ref();
+        done.map_or((0, 0), |[ops, bytes]| {
+            (ops.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
+        })
+    }
+
+    /// The work is done: ends the run for all threads.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.wake_all();
+    }
+
+    /// Whether the run is over before its time.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
     /// The source of threads `first..first + slots`, until `end`. `place` is where the sets
@@ -132,10 +169,35 @@ impl Play {
         }))
     }
 
+    /// `thread` sleeps until what it waits for may have come, for `at_most`. May end early.
+    pub(super) fn wait(&self, thread: u32, obstacle: Obstacle, at_most: Nanos) {
+        match obstacle {
+            Obstacle::Posts { signal } => self.signals[signal as usize].wait(thread, at_most),
+            Obstacle::Room { signal } => self.signals[signal as usize].wait_for_room(at_most),
+            Obstacle::File { set, pick } => self.trees.set(set).wait_for(pick, at_most),
+        }
+    }
+
+    /// Wakes all threads that sleep, because the run is stopped or somebody has left it.
+    pub(crate) fn wake_all(&self) {
+        for signal in &self.signals {
+            signal.wake_all();
+        }
+        for set in 0..saturating_u32(self.files.sets.len() as u64) {
+            self.trees.set(set).wake_all();
+        }
+    }
+
     /// A thread has done its work; whether it was the last, and is to make everything durable.
     pub(super) fn leave(&self) -> bool {
         self.at_work.fetch_sub(1, Ordering::AcqRel) == 1 && self.files.sync_at_end
     }
+}
+
+/// Whether the run ends after so much work of all threads together.
+fn counts_all(files: &FileLoop) -> bool {
+    let mut ops = files.groups.iter().flat_map(|group| &group.ops);
+    ops.any(|op| matches!(op.op, FileOp::EndAfter { of: None, .. }))
 }
 
 /// Events at a rate: the `k`-th (from 1) is due at `k / rate`, to the nanosecond.
@@ -171,6 +233,8 @@ impl Events {
 pub(super) struct Signal {
     posted: AtomicU64,
     waiters: Vec<Waiter>,
+    /// Rung when those that were too far behind have asked for more.
+    room: Bell,
 }
 
 #[derive(Debug)]
@@ -179,6 +243,8 @@ struct Waiter {
     /// Posts it has asked for so far.
     asked: AtomicU64,
     ahead: u64,
+    /// Rung at the post that is the last it has asked for.
+    given: Bell,
 }
 
 impl Signal {
@@ -207,14 +273,24 @@ impl Signal {
         };
         let posted = self
             .posted
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, room);
-        posted.is_ok()
+            .fetch_update(Ordering::SeqCst, Ordering::Acquire, room);
+        let Ok(before) = posted else { return false };
+        for waiter in &self.waiters {
+            // The posts before this one give it nothing to do.
+            if waiter.asked.load(Ordering::SeqCst) == before + 1 {
+                waiter.given.ring();
+            }
+        }
+        true
     }
 
     /// A thread asks for so many more.
     pub(super) fn ask(&self, thread: u32, posts: u32) {
         if let Some(waiter) = self.waiter(thread) {
-            waiter.asked.fetch_add(u64::from(posts), Ordering::AcqRel);
+            waiter.asked.fetch_add(u64::from(posts), Ordering::SeqCst);
+            if self.has_room() {
+                self.room.ring_for_all();
+            }
         }
     }
 
@@ -224,6 +300,25 @@ impl Signal {
         let asked = |waiter: &Waiter| waiter.asked.load(Ordering::Acquire);
         self.waiter(thread)
             .is_none_or(|waiter| posted >= asked(waiter))
+    }
+
+    /// A thread sleeps until it has got all it asked for.
+    fn wait(&self, thread: u32, at_most: Nanos) {
+        if let Some(waiter) = self.waiter(thread) {
+            waiter.given.wait(at_most, || self.is_given(thread));
+        }
+    }
+
+    /// Sleeps until a post may be made.
+    fn wait_for_room(&self, at_most: Nanos) {
+        self.room.wait(at_most, || self.has_room());
+    }
+
+    fn wake_all(&self) {
+        self.room.ring_for_all();
+        for waiter in &self.waiters {
+            waiter.given.ring_for_all();
+        }
     }
 
     fn waiter(&self, thread: u32) -> Option<&Waiter> {
@@ -249,6 +344,7 @@ pub(super) fn signals(files: &FileLoop) -> Vec<Signal> {
                     thread,
                     asked: AtomicU64::new(0),
                     ahead: u64::from(ahead),
+                    given: Bell::default(),
                 };
                 for thread in first..first + group.threads {
                     let waiters = &mut signals[place].waiters;
@@ -291,10 +387,11 @@ mod tests {
             thread,
             asked: AtomicU64::new(0),
             ahead,
+            given: Bell::default(),
         };
         let signal = Signal {
-            posted: AtomicU64::new(0),
             waiters: vec![waiter(3, 2), waiter(4, 5)],
+            ..Signal::default()
         };
         assert_eq!(
             [signal.post(), signal.post(), signal.post()],

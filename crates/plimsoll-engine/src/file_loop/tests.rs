@@ -3,12 +3,14 @@
 
 use super::*;
 use crate::fileset::Fileset;
+use crate::sys::clock::monotonic;
+use crate::target::nap;
 use crate::trees::Where;
 use crate::trees::{Known, Trees};
 use plimsoll_core::op::Kind;
 use plimsoll_core::workload::FileLoop;
 use plimsoll_core::workload::files::{
-    FileOp, FileSet, LoopGroup, LoopOp, Opened, Order, Over, Sizes,
+    FileOp, FileSet, LoopGroup, LoopOp, Opened, Order, Over, Sizes, WithoutFile,
 };
 
 pub(super) fn ops(list: &[FileOp]) -> Vec<LoopOp> {
@@ -24,6 +26,7 @@ pub(super) fn files(entries: u32, ops: Vec<LoopOp>) -> FileLoop {
         over: Over::Rotor,
         events_per_s: None,
         sync_at_end: false,
+        without_file: WithoutFile::Fail,
     }
 }
 
@@ -189,10 +192,9 @@ fn a_thread_whose_files_are_all_busy_waits_and_gives_up_in_the_end() {
     let files = files(1, ops(&[FileOp::Open, FileOp::Close]));
     let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
     let play = Arc::new(Play::new(&files, Arc::clone(&trees)));
-    let real = Some(directory.path());
-    let mut source = play
-        .source((1, 1), Nanos::MAX, real.map(Where::Directory), Seed(1))
-        .unwrap();
+    let held = crate::held::Held::directory(directory.path()).unwrap();
+    let real = Some(Where::Directory(&held));
+    let mut source = play.source((1, 1), Nanos::MAX, real, Seed(1)).unwrap();
     assert!(trees.set(0).take(0, Pick::Existing));
     let after = |seconds| Nanos(5 + seconds * Nanos::SECOND.0);
     for seconds in [0, 4] {
@@ -207,6 +209,95 @@ fn a_thread_whose_files_are_all_busy_waits_and_gives_up_in_the_end() {
     trees.set(0).release(0);
     let next = source.next(after(6), 0).unwrap();
     assert!(matches!(next, Next::Request(request) if request.kind == Kind::Open));
+}
+
+/// Plays the second thread of a loop on a real directory for so many operations; how often it had
+/// to look for what it waits for, and how often it may have because a sleep has an end.
+fn looks_of_second(play: &Arc<Play>, directory: &std::path::Path, count: u32) -> (u32, u64) {
+    let held = crate::held::Held::directory(directory).unwrap();
+    let place = Some(Where::Directory(&held));
+    let mut source = play.source((1, 1), Nanos::MAX, place, Seed(1)).unwrap();
+    let began = monotonic();
+    let (mut done, mut looks) = (0, 0);
+    while done < count {
+        match source.next(Nanos(5), 0).unwrap() {
+            Next::Request(request) => {
+                done += 1;
+                let sample = Sample {
+                    request,
+                    submitted_at: Nanos(6),
+                    completed_at: Nanos(5),
+                    result: Ok(0),
+                };
+                source.completed(0, &sample);
+            }
+            Next::Again => {
+                looks += 1;
+                source.wait_for_others(Nanos(5));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    (looks, monotonic().since(began).0 / SLEEP_MAX.0)
+}
+
+#[test]
+fn a_thread_that_waits_for_signals_looks_only_when_it_was_helped() {
+    const POSTS: u32 = 40;
+    const TURNS: u32 = 10;
+    let directory = tempfile::tempdir().unwrap();
+    let (signal, posts, ahead) = (0, POSTS, POSTS);
+    let mut files = files(9, ops(&[FileOp::Stat, FileOp::Post { signal }]));
+    files.groups[0].threads = 1;
+    let wait = FileOp::Await {
+        signal,
+        posts,
+        ahead,
+    };
+    let writer = group("writer", 1, ops(&[FileOp::Stat, wait]));
+    files.groups.push(writer);
+    let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
+    let play = Arc::new(Play::new(&files, trees));
+    let (mut refused, long) = (0, Nanos(600 * Nanos::SECOND.0));
+    let (looks, sleeps) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| looks_of_second(&play, directory.path(), TURNS));
+        for number in 0..POSTS * (TURNS - 1) {
+            if number % 4 == 0 {
+                // Whoever polls looks several times meanwhile.
+                nap(Nanos(2_000_000));
+            }
+            while !play.signals[0].post() {
+                refused += 1;
+                play.wait(0, Obstacle::Room { signal }, long);
+            }
+        }
+        writer.join().unwrap()
+    });
+    let allowed = u64::from(3 * TURNS) + sleeps;
+    assert!(
+        u64::from(looks) <= allowed,
+        "{looks} looks, {sleeps} sleeps"
+    );
+    assert!(refused <= 3 * TURNS, "{refused} posts without room");
+}
+
+#[test]
+fn a_thread_that_waits_for_a_file_looks_only_when_one_was_freed() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(1, ops(&[FileOp::Stat]));
+    let trees = Arc::new(Trees::new(&files, Seed(1), &mut Known::new()));
+    let play = Arc::new(Play::new(&files, Arc::clone(&trees)));
+    assert!(trees.set(0).take(0, Pick::Existing));
+    let (looks, sleeps) = std::thread::scope(|scope| {
+        let second = scope.spawn(|| looks_of_second(&play, directory.path(), 1));
+        nap(Nanos(100_000_000));
+        trees.set(0).release(0);
+        second.join().unwrap()
+    });
+    assert!(
+        u64::from(looks) <= 2 + sleeps,
+        "{looks} looks, {sleeps} sleeps"
+    );
 }
 
 #[test]
@@ -369,6 +460,34 @@ fn events_are_taken_for_bytes_moved() {
     assert!(stage.kinds(5)[1..].iter().all(|kind| *kind == Kind::Read));
     let until = stage.source.next(stage.now, 0).unwrap();
     assert_eq!(until, Next::Until(Nanos::SECOND));
+}
+
+#[test]
+fn a_run_ends_once_so_much_has_been_done() {
+    let end = |amount, in_bytes, of| FileOp::EndAfter {
+        amount,
+        in_bytes,
+        of,
+    };
+    let append = FileOp::Append { bytes: 1_000 };
+    for (last, expect) in [
+        // The append of the first pass that makes it so many ends the run.
+        (end(3, false, Some(1)), 3 * 3),
+        (end(2_999, true, Some(1)), 3 * 3),
+        // More than so many bytes.
+        (end(3_000, true, Some(1)), 4 * 3),
+        (end(10, false, None), 4 * 3),
+        (end(1_000, true, None), 2 * 3),
+    ] {
+        let list = [FileOp::Open, append, FileOp::Close, last];
+        let mut stage = Stage::new(&one_thread(10, ops(&list)));
+        stage.kinds(expect);
+        let next = stage.source.next(stage.now, 0).unwrap();
+        assert_eq!(next, Next::End, "{last:?}");
+    }
+    let files = one_thread(10, ops(&[FileOp::Stat, end(1, false, Some(1))]));
+    let error = check(&files, 512).unwrap_err().to_string();
+    assert!(error.contains("no operation"), "{error}");
 }
 
 #[test]

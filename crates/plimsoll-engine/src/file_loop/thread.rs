@@ -9,7 +9,7 @@ use plimsoll_core::workload::files::{FileOp, LoopOp, Opened};
 
 use super::each::Share;
 use super::play::Play;
-use crate::error::Error;
+use crate::error::{Error, Shortage};
 use crate::fileset::Pick;
 
 /// A file that a thread has open.
@@ -29,11 +29,13 @@ struct Flight {
     file: u32,
     /// Place among the open files, for operations on one.
     fd: usize,
+    /// Place in the list.
+    op: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Thread {
-    number: u32,
+    pub(super) number: u32,
     group: usize,
     /// Index of the next operation, and how often it was done.
     place: usize,
@@ -54,11 +56,20 @@ pub(super) struct Thread {
     /// Bytes and operations since it last took events for them.
     moved_bytes: u64,
     n_done: u64,
+    /// Operations and bytes by place in the list.
+    done: Vec<Done>,
     /// Whether it has done its work.
     pub(super) has_left: bool,
     rng: Rng,
     /// Of the bytes it writes.
     pub(super) contents: Rng,
+}
+
+/// What an operation of the list has done.
+#[derive(Debug, Clone, Copy, Default)]
+struct Done {
+    ops: u64,
+    bytes: u64,
 }
 
 /// What became of an operation of the list.
@@ -67,14 +78,25 @@ pub(super) enum Turn {
     Request(Request),
     /// Nothing before this time.
     Later(Nanos),
-    /// Every file it could use is busy.
-    Busy(Pick),
-    /// It waits for posts, or for those that await them.
-    Blocked,
+    /// Something is in the way that only another thread can take away.
+    Blocked(Obstacle),
     /// No operation, but something others may wait for.
     Signalled,
     /// It has done its work.
     Done,
+    /// All have: the run is over.
+    EndRun,
+}
+
+/// What is in the way of a thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Obstacle {
+    /// Posts that it has asked for and not got.
+    Posts { signal: u32 },
+    /// Those that await its post are too far behind.
+    Room { signal: u32 },
+    /// Every file of the set that it could use is busy.
+    File { set: u32, pick: Pick },
 }
 
 /// The same, where the operation may also be left out.
@@ -111,6 +133,7 @@ impl Thread {
             awaiting: false,
             moved_bytes: 0,
             n_done: 0,
+            done: vec![Done::default(); group.ops.len()],
             has_left: false,
             rng: Rng::new(seed.derive("file loop", u64::from(number))),
             contents: Rng::new(seed.derive("appended bytes", u64::from(number))),
@@ -142,10 +165,11 @@ impl Thread {
             // Nothing could be done with this file; the next one may be better.
             return Ok(Turn::Later(now));
         }
-        Err(Error::NoFile {
+        Err(Error::NoFile(Shortage {
             wanted: "a file that is not open",
             entries: play.trees.set(0).entries(),
-        })
+            busy_for: None,
+        }))
     }
 
     /// Begins the list; whether there is something to do.
@@ -201,19 +225,36 @@ impl Thread {
             }
             FileOp::Post { signal } => {
                 let posted = play.signals[signal as usize].post();
-                return self.signalled(play, posted, now);
+                let obstacle = (!posted).then_some(Obstacle::Room { signal });
+                return self.signalled(play, obstacle, now);
             }
             FileOp::Await { signal, posts, .. } => {
-                let signal = &play.signals[signal as usize];
+                let awaited = &play.signals[signal as usize];
                 if !self.awaiting {
                     self.awaiting = true;
-                    signal.ask(self.number, posts);
+                    awaited.ask(self.number, posts);
                     // Now there may be room for posts.
                     return Turn::Signalled;
                 }
-                let given = signal.is_given(self.number);
-                self.awaiting = !given;
-                return self.signalled(play, given, now);
+                self.awaiting = !awaited.is_given(self.number);
+                let obstacle = self.awaiting.then_some(Obstacle::Posts { signal });
+                return self.signalled(play, obstacle, now);
+            }
+            FileOp::EndAfter {
+                amount,
+                in_bytes,
+                of,
+            } => {
+                let done = match of.and_then(|place| self.done.get(place as usize)) {
+                    Some(done) => (done.ops, done.bytes),
+                    None => play.done(),
+                };
+                // filebench ends at so many operations, but beyond so many bytes.
+                if in_bytes && done.1 > amount || !in_bytes && done.0 >= amount {
+                    return Turn::EndRun;
+                }
+                self.go_on(play);
+                return Turn::Later(self.free_since);
             }
             _ => 0,
         };
@@ -225,10 +266,10 @@ impl Thread {
     }
 
     /// The time spent waiting for others belongs to no operation.
-    fn signalled(&mut self, play: &Play, done: bool, now: Nanos) -> Turn {
-        if !done {
+    fn signalled(&mut self, play: &Play, obstacle: Option<Obstacle>, now: Nanos) -> Turn {
+        if let Some(obstacle) = obstacle {
             self.blocked_since.get_or_insert(now);
-            return Turn::Blocked;
+            return Turn::Blocked(obstacle);
         }
         if self.blocked_since.is_some() {
             self.free_since = self.free_since.max(now);
@@ -260,19 +301,21 @@ impl Thread {
             _ => set.pick(pick)?,
         };
         let Some(file) = picked else {
-            return Ok(Step::Turn(Turn::Busy(pick)));
+            let set = op.set;
+            return Ok(Step::Turn(Turn::Blocked(Obstacle::File { set, pick })));
         };
         if kind == Kind::Delete && set.open_count(file) > 0 {
             set.release(file);
             return Ok(Step::LeftOut);
         }
+        let (set, op) = (op.set, self.place);
         self.go_on(play);
-        let set = op.set;
         let flight = Flight {
             kind,
             set,
             file,
             fd,
+            op,
         };
         Ok(self.request(play, flight, (0, 0)))
     }
@@ -293,14 +336,17 @@ impl Thread {
             }
             let set = op.set;
             return Ok(match play.trees.set(set).pick(Pick::Existing)? {
-                None => Step::Turn(Turn::Busy(Pick::Existing)),
+                None => Step::Turn(Turn::Blocked(Obstacle::File {
+                    set,
+                    pick: Pick::Existing,
+                })),
                 Some(file) => {
-                    let kind = Kind::Open;
                     let flight = Flight {
-                        kind,
+                        kind: Kind::Open,
                         set,
                         file,
                         fd,
+                        op: self.place,
                     };
                     self.request(play, flight, (0, 0))
                 }
@@ -310,6 +356,7 @@ impl Thread {
             let turn = &mut self.rotating[op.set as usize].1;
             *turn = turn.wrapping_add(1);
         }
+        let index = self.place;
         self.go_on(play);
         let (kind, place) = self.what(play, op, fd, open, imagined);
         let flight = Flight {
@@ -317,6 +364,7 @@ impl Thread {
             set: open.set,
             file: open.file,
             fd,
+            op: index,
         };
         Ok(self.request(play, flight, place))
     }
@@ -439,11 +487,18 @@ impl Thread {
         let Flight { set, file, fd, .. } = flight;
         let slots = play.trees.set(set);
         let request = &sample.request;
-        if let (true, Ok(bytes)) = (
-            request.kind.is_read() || request.kind.is_write(),
-            sample.result,
-        ) {
-            self.moved_bytes += bytes;
+        let moved = match sample.result {
+            Ok(bytes) if request.kind.is_read() || request.kind.is_write() => bytes,
+            _ => 0,
+        };
+        self.moved_bytes += moved;
+        let listed = &play.files.groups[self.group].ops[flight.op];
+        // Opening a file that an operation needed first is none of the list.
+        if request.kind != Kind::Open || listed.op == FileOp::Open {
+            let done = &mut self.done[flight.op];
+            done.ops += 1;
+            done.bytes += moved;
+            play.count(moved);
         }
         match (request.kind, sample.result) {
             (Kind::Create | Kind::Open, Ok(_)) => {

@@ -2,16 +2,18 @@
 //! The file of a ledger: appended to by all sessions, read entry by entry.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plimsoll_core::ledger::{Campaign, Decoded, ENTRY_BYTES_MAX, Entry, decode, encode};
+use plimsoll_core::ledger::{
+    Campaign, Decoded, ENTRY_BYTES_MAX, Entry, NotALedger, decode, encode,
+};
 use plimsoll_core::units::Nanos;
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::layout;
+use crate::held::Held;
 use crate::sys::clock::HostClock;
 
 /// Where entries become durable.
@@ -62,7 +64,7 @@ impl Book {
         let file = options.append(true).create_new(true).open(path);
         let file = file.map_err(|e| Error::at("create the ledger", path, e))?;
         claim(&file, path)?;
-        layout::sync_directory_of(path)?;
+        Held::directory_of(path)?.sync_names()?;
         Ok(Self::on(Box::new(file), path))
     }
 
@@ -161,18 +163,50 @@ pub(super) struct End {
     pub(super) unread_bytes: u64,
 }
 
+/// How far behind bytes that are no entry the next whole one is looked for: many times the longest.
+const SEARCH_BYTES: u64 = 128 * ENTRY_BYTES_MAX as u64;
+
+/// Whether a whole entry begins anywhere behind `at`: then what is there is no end that was being
+/// appended when the writer was ended, but damage.
+fn goes_on_behind(file: &mut File, at: u64) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(at.saturating_add(1)))?;
+    let mut bytes = Vec::new();
+    file.take(SEARCH_BYTES).read_to_end(&mut bytes)?;
+    let is_entry = |from: usize| matches!(decode(&bytes[from..]), Decoded::Entry(..));
+    Ok((0..bytes.len()).any(is_entry))
+}
+
+fn damaged_at(path: &Path, at: u64) -> Error {
+    Error::LedgerDamaged(format!(
+        "the ledger '{}' is damaged at byte {at}, and goes on behind it",
+        path.display()
+    ))
+}
+
 /// Reads a ledger to its last whole entry, and gives every entry to `take`.
 ///
 /// # Errors
-/// When the file cannot be read, or is no ledger of a version that is known.
+/// When the file cannot be read, is no ledger of a version that is known, or is damaged before its
+/// last entry.
 pub(super) fn read(path: &Path, mut take: impl FnMut(Entry)) -> Result<(Campaign, End), Error> {
-    let file = File::open(path).map_err(|e| Error::at("open the ledger", path, e))?;
+    let mut file = File::open(path).map_err(|e| Error::at("open the ledger", path, e))?;
     let fault = |e| Error::at("read the ledger", path, e);
     let total = file.metadata().map_err(fault)?.len();
     // What is appended meanwhile is left out.
-    let campaign = read_from(file.take(total), &mut take).map_err(fault)?;
-    let (campaign, whole_bytes) = campaign
-        .map_err(|why| Error::Ledger(format!("'{}' cannot be used: {why}", path.display())))?;
+    let campaign = read_from((&mut file).take(total), &mut take).map_err(fault)?;
+    let (campaign, whole_bytes) = match campaign {
+        Ok(first) => first,
+        Err(NotALedger::Other) if goes_on_behind(&mut file, 0).map_err(fault)? => {
+            return Err(damaged_at(path, 0));
+        }
+        Err(why) => {
+            let text = format!("'{}' cannot be used: {why}", path.display());
+            return Err(Error::Ledger(text));
+        }
+    };
+    if whole_bytes < total && goes_on_behind(&mut file, whole_bytes).map_err(fault)? {
+        return Err(damaged_at(path, whole_bytes));
+    }
     let end = End {
         whole_bytes,
         unread_bytes: total - whole_bytes,
@@ -180,7 +214,7 @@ pub(super) fn read(path: &Path, mut take: impl FnMut(Entry)) -> Result<(Campaign
     Ok((campaign, end))
 }
 
-type First = Result<(Campaign, u64), plimsoll_core::ledger::NotALedger>;
+type First = Result<(Campaign, u64), NotALedger>;
 
 /// The campaign, and where the last whole entry ends.
 fn read_from(mut file: impl Read, take: &mut dyn FnMut(Entry)) -> io::Result<First> {

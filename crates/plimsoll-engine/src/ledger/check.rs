@@ -99,6 +99,9 @@ pub fn check(
         options,
         stop,
     };
+    if history.sessions.is_empty() {
+        return Err(cut_off(path, "it has no session"));
+    }
     for past in &history.sessions {
         let target = past.session.target as usize;
         let read = |site: &Site| {
@@ -113,8 +116,22 @@ pub fn check(
             reader.compare(past, &first, &read(other)?, &book, &mut account);
         }
     }
+    if account.unlisted > 0 {
+        let blocks = account.unlisted;
+        return Err(cut_off(
+            path,
+            &format!("{blocks} blocks hold writes that it does not list"),
+        ));
+    }
     book.sync()?;
     Ok(account)
+}
+
+fn cut_off(path: &Path, seen: &str) -> Error {
+    Error::LedgerDamaged(format!(
+        "the ledger '{}' was cut off, or is an older copy of itself: {seen}",
+        path.display()
+    ))
 }
 
 fn sites_of(places: &[(Place<'_>, String)], history: &History) -> Result<Vec<Site>, Error> {
@@ -232,6 +249,10 @@ impl Reader<'_> {
                 Verdict::Bad(flaw) => Some(flaw),
                 Verdict::Missing => missing,
                 Verdict::Fine => None,
+                Verdict::Unlisted => {
+                    account.unlisted += 1;
+                    None
+                }
             };
             if let Some(flaw) = flaw {
                 let at = offset + judged.bad_at;

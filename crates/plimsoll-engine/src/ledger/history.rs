@@ -100,7 +100,9 @@ impl History {
     pub(super) fn whole(self) -> Result<Self, Error> {
         match self.fault {
             None => Ok(self),
-            Some(fault) => Err(Error::Ledger(format!("the ledger is damaged: {fault}"))),
+            Some(fault) => Err(Error::LedgerDamaged(format!(
+                "the ledger is damaged: {fault}"
+            ))),
         }
     }
 
@@ -291,6 +293,9 @@ pub(super) enum Verdict {
     Fine,
     /// A durable write is not there; why is said by the others.
     Missing,
+    /// A write of this campaign is there that the ledger does not list. It lists each before it is
+    /// handed over, so it has lost entries since, and says nothing of this block.
+    Unlisted,
     /// Anything else.
     Bad(Flaw),
 }
@@ -399,26 +404,26 @@ impl Block {
             is_legally_torn: false,
         };
         let mut versions = Vec::with_capacity(bytes.len() / SECTOR_BYTES);
+        let mut is_unlisted = false;
         for (sector, at) in bytes
             .chunks_exact(SECTOR_BYTES)
             .zip((0u64..).step_by(SECTOR_BYTES))
         {
             let version = place.version(place.offset + at, sector);
-            let version = version.and_then(|version| {
-                let phantom = version > self.floor && !self.knows(version);
-                if phantom {
-                    Err(Flaw::Wrong)
-                } else {
-                    Ok(version)
-                }
-            });
             match version {
-                Ok(version) => versions.push(version),
+                Ok(version) => {
+                    is_unlisted |= version > self.floor && !self.knows(version);
+                    versions.push(version);
+                }
                 Err(flaw) => {
                     (judged.verdict, judged.bad_at) = (Verdict::Bad(flaw), at);
                     return judged;
                 }
             }
+        }
+        if is_unlisted {
+            judged.verdict = Verdict::Unlisted;
+            return judged;
         }
         self.together(place.atomic_bytes, &versions, judged)
     }

@@ -32,6 +32,7 @@ use plimsoll_core::units::Nanos;
 use crate::clock::Clock;
 use crate::drive::Limits;
 use crate::error::Error;
+use crate::heartbeat::Heartbeat;
 use crate::prepare::Place;
 use crate::sys::clock::{HostClock, wall_clock};
 use crate::target::nap;
@@ -180,6 +181,7 @@ pub fn write(
         clock,
         stop,
         counters: stations.iter().map(|_| Arc::default()).collect(),
+        held_up_ns: AtomicU64::new(0),
     };
     let mut probers: Vec<Prober<'_>> = stations
         .iter()
@@ -195,6 +197,7 @@ pub fn write(
     book.append(&Entry::Probing(from, until));
     book.sync()?;
     desk.counters.iter().for_each(|one| one.start());
+    desk.held_up_ns.store(0, Ordering::Relaxed);
     for prober in &mut probers {
         prober.probe(from, until);
     }
@@ -214,6 +217,8 @@ struct Desk<'a> {
     stop: &'a AtomicBool,
     /// Of each session.
     counters: Vec<Arc<Counters>>,
+    /// Time for which this program was not let run.
+    held_up_ns: AtomicU64,
 }
 
 impl Counters {
@@ -265,10 +270,13 @@ impl Desk<'_> {
                 })
                 .collect();
             // Each thread ends by its limits.
+            let mut heart = Heartbeat::begin();
             while !threads.iter().all(ScopedJoinHandle::is_finished) {
-                nap(TELL);
+                heart.wait(TELL, || nap(TELL));
                 tell(self);
             }
+            let held_up = heart.held_up().0;
+            self.held_up_ns.fetch_add(held_up, Ordering::Relaxed);
             threads.into_iter().try_for_each(|thread| {
                 let ended = thread.join();
                 ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -317,6 +325,7 @@ impl Desk<'_> {
             given_up: self.sum(|one| &one.given_up),
             reopened: self.sum(|one| &one.reopened),
             ledger_sync_max: book.sync_max(),
+            held_up: Nanos(self.held_up_ns.load(Ordering::Relaxed)),
             interrupted: self.stop.load(Ordering::Relaxed),
             ..LedgerAccount::default()
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plimsoll_core::ledger::{Session, Target};
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::Seed;
+use rustix::fs::OFlags;
 
 use super::{DEPTH, WriteOptions};
 use crate::choice::EngineChoice;
@@ -185,14 +186,19 @@ impl Site {
                 export.empty_file(path, bytes)
             }
             _ => {
-                there(path.exists())?;
-                layout::empty_file(path)?;
-                let file = std::fs::OpenOptions::new().write(true).open(path);
-                let file = file.map_err(|e| Error::at("open", path, e))?;
+                let held = self.ground.held()?;
+                // A link is there, wherever it leads.
+                there(held.look(path).is_ok())?;
+                let how = match destroy {
+                    true => OFlags::TRUNC,
+                    false => OFlags::EXCL,
+                };
+                let file = held.open(path, OFlags::WRONLY | OFlags::CREATE | how);
+                let file = file.map_err(|e| Error::at("create", path, e))?;
                 file.set_len(bytes)
                     .and_then(|()| file.sync_all())
                     .map_err(|e| Error::at("set the size of", path, e))?;
-                layout::sync_directory_of(path)
+                held.sync_names()
             }
         }
     }
@@ -201,8 +207,8 @@ impl Site {
     /// of it.
     pub(super) fn open_again(&self, session: &Session, len: u32) -> Result<Box<dyn Engine>, Error> {
         let path = self.path(&session.name);
-        if matches!(self.ground, Ground::Storage { .. }) {
-            layout::go_cold(&path)?;
+        if let Ok(held) = self.ground.held() {
+            layout::go_cold(held, &path)?;
         }
         self.open(&path, false, len)
     }

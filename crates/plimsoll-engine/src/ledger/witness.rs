@@ -21,11 +21,13 @@ use plimsoll_core::num::to_usize;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
+use rustix::fs::OFlags;
 
 use super::book::{self, Book};
 use super::check::CheckOptions;
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::held::Held;
 use crate::layout;
 use crate::sys::clock::{HostClock, wall_clock};
 use crate::target::nap;
@@ -65,9 +67,10 @@ pub fn witness(
         return Err(Error::Ledger("lines need some time between them".into()));
     }
     let file = directory.join(FILE);
-    let made = OpenOptions::new().write(true).create_new(true).open(&file);
+    let held = Held::directory(directory)?;
+    let made = held.open(&file, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL);
     made.map_err(|e| Error::at("create", &file, e))?;
-    layout::sync_directory_of(&file)?;
+    held.sync_names()?;
     let clock = HostClock::start();
     let campaign = Campaign {
         format: FormatVersion::LEDGER,
@@ -209,7 +212,8 @@ pub(super) fn check(
         _ => {}
     })?;
     let file = directory.join(FILE);
-    let read = layout::go_cold(&file)
+    let read = Held::directory(directory)
+        .and_then(|held| layout::go_cold(&held, &file))
         .and_then(|()| std::fs::read(&file).map_err(|e| Error::at("read", &file, e)));
     let bytes = match read {
         Err(error) if options.gone_is_lost && error.is_of_what_is_gone() => Vec::new(),

@@ -97,6 +97,13 @@ pub fn monotonic() -> Nanos {
     ))
 }
 
+/// For how long this machine has slept since it was booted: the clock that counts such times is so
+/// far ahead of the one that does not.
+pub(crate) fn asleep() -> Nanos {
+    let with = nanos(rustix::time::clock_gettime(rustix::time::ClockId::Boottime));
+    with.since(monotonic())
+}
+
 /// The last of a wait is spent spinning: sleepers wake up late by some ten microseconds.
 const SPIN: Nanos = Nanos(200_000);
 

@@ -9,60 +9,53 @@
 //! Creates files and directories below the given directory only, and never touches a file it did not
 //! name.
 
-use std::fs::File;
-use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::{Rng, Seed};
-use rustix::fs::{Advice, Mode, OFlags};
+use rustix::fs::{Advice, FileType, OFlags};
 
 use crate::engine::fill_random;
 use crate::error::Error;
+use crate::held::Held;
 use crate::layout::{PIECE_BYTES, write_random};
-use crate::target::open_directory;
 use crate::trees::{Grove, Known};
 
 /// Bytes between syncs: bounds the dirty memory, and thereby how long a stop takes.
 const BYTES_PER_SYNC: u64 = 256 << 20;
 
-/// Makes the directories and the existing files of `sets` in `directory`.
+/// Makes the directories and the existing files of `sets` in a directory.
 pub(crate) fn lay_out(
-    directory: &Path,
+    held: &Held,
     sets: &Known,
     seed: Seed,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let root = open_directory(directory)?;
     for grove in sets.values() {
-        make_directories(directory, grove)?;
-        write_files(&root, directory, grove, seed, stop)?;
+        make_directories(held, grove)?;
+        write_files(held, grove, seed, stop)?;
     }
-    sync(&root, directory)?;
+    held.sync_all()?;
     for grove in sets.values() {
-        drop_from_cache(&root, grove, stop)?;
+        drop_from_cache(held, grove, stop)?;
     }
     Ok(())
 }
 
-fn make_directories(directory: &Path, grove: &Grove) -> Result<(), Error> {
-    for below in grove.shape.directories() {
-        let path = directory.join(format!("{}{below}", grove.name));
-        std::fs::create_dir(&path).map_err(|e| {
-            Error::at(
-                "create a directory of the file set; is the target empty?",
-                &path,
-                e,
-            )
-        })?;
-    }
-    Ok(())
+/// The directories of a set.
+fn directories(held: &Held, grove: &Grove) -> impl DoubleEndedIterator<Item = PathBuf> {
+    let below = grove.shape.directories().iter();
+    below.map(move |below| held.path().join(format!("{}{below}", grove.name)))
 }
 
-fn sync(root: &OwnedFd, directory: &Path) -> Result<(), Error> {
-    rustix::fs::syncfs(root).map_err(|e| Error::at("make durable", directory, e))
+fn make_directories(held: &Held, grove: &Grove) -> Result<(), Error> {
+    const VERB: &str = "create a directory of the file set; is the target empty?";
+    for path in directories(held, grove) {
+        let made = held.make_directory(&path);
+        made.map_err(|e| Error::at(VERB, &path, e))?;
+    }
+    Ok(())
 }
 
 pub(super) fn stopped(stop: &AtomicBool) -> Result<(), Error> {
@@ -83,42 +76,34 @@ fn existing(grove: &Grove) -> impl Iterator<Item = u32> {
     (0..grove.slots.entries()).filter(|file| grove.slots.exists(*file))
 }
 
-fn write_files(
-    root: &OwnedFd,
-    directory: &Path,
-    grove: &Grove,
-    seed: Seed,
-    stop: &AtomicBool,
-) -> Result<(), Error> {
+fn write_files(held: &Held, grove: &Grove, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
     let (mut name, mut piece, mut unsynced) = (String::new(), vec![0; PIECE_BYTES], 0);
     let mut rng = Rng::new(seed.derive("contents", 0));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     for file in order(grove, seed) {
         stopped(stop)?;
         name.clear();
         grove.push_path(file, &mut name);
-        let path = || directory.join(&name);
-        let made = rustix::fs::openat(root, name.as_str(), flags, Mode::from_raw_mode(0o666));
-        let made = made.map_err(|e| {
+        let path = held.path().join(&name);
+        let mut made = held.open(&path, flags).map_err(|e| {
             Error::at(
                 "create a file of the set; is the directory empty?",
-                &path(),
+                &path,
                 e,
             )
         })?;
         let bytes = grove.slots.designated_bytes(file);
-        let mut made = File::from(made);
         if bytes <= PIECE_BYTES as u64 {
             let contents = &mut piece[..to_usize(bytes)];
             fill_random(contents, &mut rng);
             std::io::Write::write_all(&mut made, contents)
-                .map_err(|e| Error::at("write the contents of", &path(), e))?;
+                .map_err(|e| Error::at("write the contents of", &path, e))?;
         } else {
-            write_random(&mut made, &path(), bytes, &mut rng, stop)?;
+            write_random(&mut made, &path, bytes, &mut rng, stop)?;
         }
         unsynced += bytes;
         if unsynced >= BYTES_PER_SYNC {
-            sync(root, directory)?;
+            held.sync_all()?;
             unsynced = 0;
         }
     }
@@ -127,14 +112,13 @@ fn write_files(
 
 /// Clean pages of the layout must not serve the reads of the run. Advice only: where it is not
 /// taken, a buffered workload begins with a warm cache.
-fn drop_from_cache(root: &OwnedFd, grove: &Grove, stop: &AtomicBool) -> Result<(), Error> {
+fn drop_from_cache(held: &Held, grove: &Grove, stop: &AtomicBool) -> Result<(), Error> {
     let mut name = String::new();
     for file in existing(grove).filter(|file| grove.slots.size_bytes(*file) > 0) {
         stopped(stop)?;
         name.clear();
         grove.push_path(file, &mut name);
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        if let Ok(open) = rustix::fs::openat(root, name.as_str(), flags, Mode::empty()) {
+        if let Ok(open) = held.open(&held.path().join(&name), OFlags::RDONLY) {
             let _ = rustix::fs::fadvise(&open, 0, None, Advice::DontNeed);
         }
     }
@@ -142,16 +126,13 @@ fn drop_from_cache(root: &OwnedFd, grove: &Grove, stop: &AtomicBool) -> Result<(
 }
 
 /// The files of a set in the order in which its directories list them.
-pub(crate) fn listing(directory: &Path, grove: &Grove) -> Result<Vec<u32>, Error> {
+pub(crate) fn listing(held: &Held, grove: &Grove) -> Result<Vec<u32>, Error> {
     let mut files = Vec::new();
-    for below in grove.shape.directories() {
-        let path = directory.join(format!("{}{below}", grove.name));
-        let failed = |e| Error::at("list the directory", &path, e);
-        for entry in std::fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
+    for path in directories(held, grove) {
+        let listed = held.list(&path);
+        for (name, kind) in listed.map_err(|e| Error::at("list the directory", &path, e))? {
             // Directories have names of digits too.
-            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                let name = entry.file_name();
+            if kind == FileType::RegularFile {
                 files.extend(name.to_str().and_then(|name| grove.number_of(name)));
             }
         }
@@ -161,24 +142,19 @@ pub(crate) fn listing(directory: &Path, grove: &Grove) -> Result<Vec<u32>, Error
 
 /// Removes every file and directory of `sets` that the layout or a run may have made; those that are
 /// gone already are fine.
-pub(crate) fn remove(directory: &Path, sets: &Known) -> Result<(), Error> {
-    let root = open_directory(directory)?;
-    let gone = |result: std::io::Result<()>, path: &Path| match result {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::at("remove", path, error)),
-        _ => Ok(()),
-    };
+pub(crate) fn remove(held: &Held, sets: &Known) -> Result<(), Error> {
     let mut name = String::new();
     for grove in sets.values() {
         for file in 0..grove.slots.entries() {
             name.clear();
             grove.push_path(file, &mut name);
-            let flags = rustix::fs::AtFlags::empty();
-            let removed = rustix::fs::unlinkat(&root, name.as_str(), flags);
-            gone(removed.map_err(Into::into), &directory.join(&name))?;
+            let path = held.path().join(&name);
+            let removed = held.remove_file(&path);
+            removed.map_err(|e| Error::at("remove", &path, e))?;
         }
-        for below in grove.shape.directories().iter().rev() {
-            let path = directory.join(format!("{}{below}", grove.name));
-            gone(std::fs::remove_dir(&path), &path)?;
+        for path in directories(held, grove).rev() {
+            let removed = held.remove_directory(&path);
+            removed.map_err(|e| Error::at("remove", &path, e))?;
         }
     }
     Ok(())
@@ -224,10 +200,11 @@ mod tests {
             (random, Names::NumberLast),
         ] {
             let directory = tempfile::tempdir().unwrap();
+            let held = Held::directory(directory.path()).unwrap();
             let sets: Known = [("set".to_owned(), Arc::new(grove(tree, names)))].into();
-            lay_out(directory.path(), &sets, Seed(1), &AtomicBool::new(false)).unwrap();
+            lay_out(&held, &sets, Seed(1), &AtomicBool::new(false)).unwrap();
             let grove = &sets["set"];
-            let mut listed = listing(directory.path(), grove).unwrap();
+            let mut listed = listing(&held, grove).unwrap();
             listed.sort_unstable();
             assert!(listed.iter().copied().eq(existing(grove)), "{tree:?}");
             for file in listed {
@@ -238,8 +215,8 @@ mod tests {
                     .len();
                 assert_eq!(found, grove.slots.designated_bytes(file));
             }
-            remove(directory.path(), &sets).unwrap();
-            remove(directory.path(), &sets).unwrap();
+            remove(&held, &sets).unwrap();
+            remove(&held, &sets).unwrap();
             assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         }
     }
@@ -247,8 +224,9 @@ mod tests {
     #[test]
     fn a_stop_ends_the_layout() {
         let directory = tempfile::tempdir().unwrap();
+        let held = Held::directory(directory.path()).unwrap();
         let sets: Known = [("set".to_owned(), Arc::new(grove(Tree::Flat, Names::Digits)))].into();
-        let error = lay_out(directory.path(), &sets, Seed(1), &AtomicBool::new(true)).unwrap_err();
+        let error = lay_out(&held, &sets, Seed(1), &AtomicBool::new(true)).unwrap_err();
         assert!(
             error.to_string().ends_with("stopped by the user"),
             "{error}"

@@ -160,8 +160,8 @@ impl<S: Source> Source for Checked<S> {
         self.inner.given_up(slot, sample);
     }
 
-    fn left_before(&mut self, time: Nanos) -> u64 {
-        self.inner.left_before(time)
+    fn left_before(&mut self, time: Nanos, due: &mut dyn FnMut(Nanos)) -> u64 {
+        self.inner.left_before(time, due)
     }
 }
 

@@ -16,7 +16,6 @@ mod register;
 mod registers;
 mod stamp;
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,6 +31,7 @@ use crate::clock::Clock;
 use crate::drive::{Limits, drive};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::held::Held;
 use crate::layout;
 use crate::nfs::Export;
 use crate::recorder::Recorder;
@@ -128,9 +128,10 @@ pub fn verify(
     options: &VerifyOptions,
     stop: &AtomicBool,
 ) -> Result<VerifyReport, Error> {
+    let held = Held::directory(path)?;
     let file = path.join(VERIFY_FILE);
-    let report = verify_file(&file, direct_align, options, stop);
-    layout::remove(std::iter::once(path.join(VERIFY_FILE)))?;
+    let report = verify_file((&held, &file), direct_align, options, stop);
+    layout::remove(&held, std::iter::once(file))?;
     report
 }
 
@@ -161,18 +162,14 @@ pub fn verify_export(
 }
 
 fn verify_file(
-    path: &Path,
+    (held, path): (&Held, &Path),
     direct_align: u32,
     options: &VerifyOptions,
     stop: &AtomicBool,
 ) -> Result<VerifyReport, Error> {
     let block = BLOCK_BYTES_MIN.max(direct_align);
-    let fresh = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
-        .map_err(|e| Error::at("create", path, e))?;
+    let fresh = held.create(path);
+    let fresh = fresh.map_err(|e| Error::at("create", path, e))?;
     // A fresh file of holes reads as zeros, so what was never written is known too.
     fresh
         .set_len(size_bytes(options, block))
@@ -182,7 +179,7 @@ fn verify_file(
         direct: direct_align > 0,
         durable: false,
     };
-    let data = Arc::new(layout::open_data(path, opening)?);
+    let data = Arc::new(layout::open_data(held, path, opening)?);
     let choice = EngineChoice::Auto;
     let (mut engine, name) = open_engine(choice, &data, options.depth, block, options.seed)?;
     let mut report = verify_engine(engine.as_mut(), block, options, stop)?;

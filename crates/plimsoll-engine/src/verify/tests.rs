@@ -118,7 +118,9 @@ fn verify_liar_at(depth: u32, lie: Lie, every: u64, seed: u64) -> (VerifyReport,
     };
     let path = directory.path().join("data");
     std::fs::write(&path, vec![0; 1 << 20]).unwrap();
-    let file = Arc::new(layout::open_data(&path, layout::Opening::default()).unwrap());
+    let held = Held::directory(directory.path()).unwrap();
+    let file = layout::open_data(&held, &path, layout::Opening::default());
+    let file = Arc::new(file.unwrap());
     let choice = EngineChoice::Sync;
     let (inner, _) = open_engine(choice, &file, depth, 4096, Seed(seed)).unwrap();
     let mut liar = Liar {

@@ -12,7 +12,7 @@ use std::process::Command;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::blocks::{Turn, TurnKind};
-use plimsoll_engine::{EngineChoice, Place, RunOptions, prepare};
+use plimsoll_engine::{DeviceIdentity, EngineChoice, Place, RunOptions, prepare};
 
 use super::{GO, MIB, blocks, group, ready};
 
@@ -54,11 +54,11 @@ impl Drop for Loop {
     }
 }
 
-fn place(path: &Path, bytes: u64) -> Place<'_> {
+fn place<'a>(path: &'a Path, identity: &'a DeviceIdentity) -> Place<'a> {
     Place::Device {
         path,
         direct_align: 4096,
-        bytes,
+        identity,
         exclusive: true,
     }
 }
@@ -74,6 +74,8 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
             return;
         }
     };
+    let identity = DeviceIdentity::of(&device.device).unwrap();
+    assert_eq!(identity.bytes(), bytes);
     let mix = |kind| vec![Turn::of(kind, 4096)];
     let holds = |range: std::ops::Range<usize>| {
         let image = std::fs::read(device.image()).unwrap();
@@ -83,14 +85,14 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
     let part = group("data", |g| {
         (g.extent.bytes, g.mix, g.depth) = (MIB, mix(TurnKind::Write), 8);
     });
-    let mut prepared = ready(place(&device.device, bytes), &blocks(vec![part]));
+    let mut prepared = ready(place(&device.device, &identity), &blocks(vec![part]));
     assert!(!holds(0..4096), "a device that is only written was filled");
     let choice = EngineChoice::Auto;
     let reads = blocks(vec![group("data", |g| {
         (g.extent.bytes, g.mix, g.depth) = (bytes, mix(TurnKind::Read), 8);
     })]);
     let second = prepare(
-        place(&device.device, bytes),
+        place(&device.device, &identity),
         &reads,
         None,
         Seed(1),
@@ -106,19 +108,19 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
     assert!(!outcome.generator.engine.contains("page cache"));
     prepared.remove().unwrap();
     // Reads do, all over what is read.
-    let mut prepared = ready(place(&device.device, bytes), &reads);
+    let mut prepared = ready(place(&device.device, &identity), &reads);
     let whole = usize::try_from(bytes).unwrap();
     assert!(holds(0..whole));
     let outcome = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
     assert_eq!(outcome.unwrap().stats.0[&Kind::Read].ops(), bytes / 4096);
     drop(prepared);
     let before = std::fs::read(device.image()).unwrap();
-    drop(ready(place(&device.device, bytes), &reads));
+    drop(ready(place(&device.device, &identity), &reads));
     let after = std::fs::read(device.image()).unwrap();
     assert!(before == after, "a device that holds data is used as it is");
     let too_large = blocks(vec![group("data", |g| g.extent.bytes = 2 * bytes)]);
     let refused = prepare(
-        place(&device.device, bytes),
+        place(&device.device, &identity),
         &too_large,
         None,
         Seed(1),
@@ -132,16 +134,50 @@ fn a_device_is_filled_before_it_is_read_and_claimed_while_it_is_used() {
 #[test]
 fn what_is_no_device_is_refused() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let workload = blocks(vec![group("data", |_| {})]);
-    let choice = EngineChoice::Auto;
-    let refused = prepare(
-        place(file.path(), MIB),
-        &workload,
-        None,
-        Seed(1),
-        choice,
-        &GO,
-    );
-    let error = refused.unwrap_err().to_string();
+    let error = DeviceIdentity::of(file.path()).unwrap_err().to_string();
     assert!(error.contains("is not a block device"), "{error}");
+}
+
+/// Consent is given for a device, not for a name: the link leads to another one when it is opened.
+#[test]
+fn what_has_the_name_of_a_device_later_is_not_written_to() {
+    let bytes = 8 * MIB;
+    let (meant, other) = match (Loop::new(bytes), Loop::new(bytes)) {
+        (Ok(meant), Ok(other)) => (meant, other),
+        (Err(reason), _) | (_, Err(reason)) => {
+            let mut screen = std::io::stderr();
+            writeln!(screen, "SKIPPED: cannot make a loop device: {reason}").unwrap();
+            return;
+        }
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let link = folder.path().join("link");
+    let lead = |to: &Path| {
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(to, &link).unwrap();
+    };
+    lead(&meant.device);
+    let identity = DeviceIdentity::of(&link).unwrap();
+    let reads = blocks(vec![group("data", |g| {
+        g.extent.bytes = bytes;
+        g.mix = vec![Turn::of(TurnKind::Read, 4096)];
+    })]);
+    let prepare = || {
+        let place = place(&link, &identity);
+        prepare(place, &reads, None, Seed(1), EngineChoice::Auto, &GO)
+    };
+    lead(&other.device);
+    let error = prepare().unwrap_err().to_string();
+    assert!(error.contains("another device"), "{error}");
+    let image = std::fs::read(other.image()).unwrap();
+    assert!(image.iter().all(|byte| *byte == 0), "it was written to");
+    lead(&meant.device);
+    // Led elsewhere between two openings of one run, too.
+    let mut prepared = prepare().unwrap();
+    lead(&other.device);
+    let error = prepared.run(&RunOptions::default(), &GO, &mut |_| {});
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("another device"), "{error}");
+    let image = std::fs::read(other.image()).unwrap();
+    assert!(image.iter().all(|byte| *byte == 0), "it was written to");
 }

@@ -54,6 +54,14 @@ pub(super) const ALLOWED: &[&str] = &[
 /// The program that `bwrap` starts for us with a view of the machine's directories of its own;
 /// plans may name `bwrap` only with the options that make such a view.
 pub(super) fn enclosed(cmd: &Cmd) -> Option<&str> {
+    match cmd.args.get(enclosed_at(cmd)?) {
+        Some(Arg::Text(program)) => Some(program),
+        _ => None,
+    }
+}
+
+/// Which of the arguments of `bwrap` is that program.
+pub(super) fn enclosed_at(cmd: &Cmd) -> Option<usize> {
     if cmd.program != "bwrap" {
         return None;
     }
@@ -66,7 +74,7 @@ pub(super) fn enclosed(cmd: &Cmd) -> Option<&str> {
             "--bind" | "--dev-bind" | "--ro-bind" | "--ro-bind-try" => 2,
             "--cap-add" | "--proc" | "--tmpfs" => 1,
             "--" => 0,
-            program => return (!program.starts_with('-')).then_some(program),
+            program => return (!program.starts_with('-')).then(|| cmd.args.len() - rest.len()),
         };
         rest = after.get(values..)?;
     }

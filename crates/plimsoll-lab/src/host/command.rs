@@ -4,12 +4,13 @@
 //! Programs get an absolute path, no standard input, our mark, `/` as working directory (so that
 //! they keep no other directory busy) and messages in English (they end up in our errors).
 
-use rustix::fs::MemfdFlags;
+use rustix::fs::{MemfdFlags, OFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,13 +18,21 @@ use std::time::Duration;
 
 use super::clock::Clock;
 use super::error::HostError;
-use super::{MARK_VARIABLE, mounts};
+use super::{MARK_VARIABLE, STATE_VARIABLE, mounts};
 
 /// Lines of output kept for an error.
 const LAST_LINES: usize = 5;
 
 /// Bytes read from the end of an output for those lines.
 const LAST_BYTES: u64 = 4096;
+
+/// Most bytes that a program may write while we wait for its end: they are in memory. One that writes more
+/// is ended.
+pub(super) const OUTPUT_MAX: u64 = 256 << 20;
+
+/// Most bytes that are kept of what the command of a connection says beside its output: another machine
+/// may say it, and without end.
+const WORDS_MAX: u64 = 1 << 20;
 
 /// Where qemu's modules are looked for. Debian has them below the directory of the architecture.
 const LIBRARY_DIRS: [&str; 2] = ["/usr/lib", "/usr/lib64"];
@@ -87,6 +96,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) args: Vec<String>,
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) mark: &'a str,
+    /// The state directory of the journals that name it.
+    pub(crate) state: Option<&'a Path>,
     /// How errors name it.
     pub(crate) shown: String,
 }
@@ -108,6 +119,11 @@ impl Ready<'_> {
             .env("LC_ALL", "C")
             .current_dir("/")
             .stdin(Stdio::null());
+        match self.state {
+            Some(state) => command.env(STATE_VARIABLE, state),
+            // What we were started with ourselves says nothing of it.
+            None => command.env_remove(STATE_VARIABLE),
+        };
         command
     }
 
@@ -154,9 +170,14 @@ impl Ready<'_> {
             .stdout(output.try_clone().map_err(failed)?)
             .stderr(output.try_clone().map_err(failed)?);
         let mut child = command.spawn().map_err(failed)?;
-        let status = wait(&mut child, limit, clock).map_err(failed)?;
-        let Some(status) = status else {
+        let status =
+            wait_watching(&mut child, limit, clock, || is_loud([&output])).map_err(failed)?;
+        let is_loud = is_loud([&output]).map_err(failed)?;
+        let Some(status) = status.filter(|_| !is_loud) else {
             end_group(&mut child, clock);
+            if is_loud {
+                return Err(loud(&self.shown));
+            }
             return Err(HostError::TimedOut {
                 command: self.shown.clone(),
                 seconds: limit.as_secs(),
@@ -178,22 +199,54 @@ impl Ready<'_> {
     }
 
     /// Starts a daemon in a session of its own, its output going to `log`.
-    pub(crate) fn start(&self, setsid: &Path, log: &Path) -> Result<Child, HostError> {
-        let out = File::create(log).map_err(HostError::io("create", log))?;
+    /// One that serves a disk of this machine never waits, for memory, for what is written to that disk.
+    pub(crate) fn start(
+        &self,
+        setsid: &Path,
+        log: &Path,
+        serves_disks: bool,
+    ) -> Result<Child, HostError> {
+        // What daemons say is nobody's business but ours; a link in its place is not followed.
+        let out = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(log)
+            .map_err(HostError::io("create", log))?;
         let err = out.try_clone().map_err(HostError::io("open", log))?;
         // The program `setsid` makes the session and then becomes the daemon: without unsafe code
         // a new session cannot be made between fork and exec.
-        self.command(setsid)
+        let mut command = self.command(setsid);
+        command
             .arg(self.program)
             .args(&self.args)
             .stdout(out)
-            .stderr(err)
-            .spawn()
-            .map_err(|source| HostError::Io {
-                what: format!("start '{}'", self.shown),
-                source,
-            })
+            .stderr(err);
+        let spawned = match serves_disks {
+            true => spawn_flusher(&mut command),
+            false => command.spawn(),
+        };
+        spawned.map_err(|source| HostError::Io {
+            what: format!("start '{}'", self.shown),
+            source,
+        })
     }
+}
+
+/// Starts a program as one that takes part in writing back what is dirty (`PR_SET_IO_FLUSHER`), which it
+/// inherits from the thread that starts it; that one ends.
+fn spawn_flusher(command: &mut Command) -> std::io::Result<Child> {
+    let spawned = std::thread::scope(|scope| {
+        let start = || {
+            // Where the kernel does not know it, or does not allow it, the program runs as it always did.
+            let _ = rustix::process::configure_io_flusher_behavior(true);
+            command.spawn()
+        };
+        scope.spawn(start).join()
+    });
+    spawned.unwrap_or_else(|_| Err(std::io::Error::other("the thread that starts it broke off")))
 }
 
 /// A file in memory for what a program writes, instead of a pipe: nobody has to read while we wait.
@@ -202,10 +255,47 @@ pub(crate) fn memory_file() -> std::io::Result<File> {
     Ok(File::from(file))
 }
 
+/// Whether a program wrote more to its files in memory than is kept.
+pub(super) fn is_loud<const N: usize>(written: [&File; N]) -> std::io::Result<bool> {
+    for file in written {
+        if file.metadata()?.len() > OUTPUT_MAX {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Forgets what was written to a file in memory when that has become much; what is written next is kept again.
+pub(super) fn forget_loud(written: &File) {
+    if written.metadata().is_ok_and(|data| data.len() > WORDS_MAX) {
+        let _ = written.set_len(0);
+        // Who writes goes on where it was unless it is told.
+        let mut written = written;
+        let _ = written.seek(SeekFrom::Start(0));
+    }
+}
+
+pub(super) fn loud(command: &str) -> HostError {
+    HostError::State(format!(
+        "'{command}' wrote more than {} MiB of output, and was ended; make it quieter",
+        OUTPUT_MAX >> 20
+    ))
+}
+
 pub(crate) fn wait(
     child: &mut Child,
     limit: Duration,
     clock: &dyn Clock,
+) -> std::io::Result<Option<ExitStatus>> {
+    wait_watching(child, limit, clock, || Ok(false))
+}
+
+/// The same, until something is wrong with it.
+fn wait_watching(
+    child: &mut Child,
+    limit: Duration,
+    clock: &dyn Clock,
+    is_wrong: impl Fn() -> std::io::Result<bool>,
 ) -> std::io::Result<Option<ExitStatus>> {
     let began = clock.now();
     let mut pause = Duration::from_millis(1);
@@ -213,7 +303,7 @@ pub(crate) fn wait(
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if clock.now().saturating_sub(began) >= limit {
+        if clock.now().saturating_sub(began) >= limit || is_wrong()? {
             return Ok(None);
         }
         clock.pause(pause);

@@ -2,21 +2,34 @@
 //! Directories that carry our mark file, made and removed so that no moment leaves one unmarked.
 //!
 //! Making: under a name that holds the identifier, mark inside, then renamed. Removing: renamed
-//! back, then emptied. A directory under the temporary name is ours by that name.
+//! back, then emptied, the mark last. So one under the temporary name carries the mark, or is empty.
 //!
 //! The mark also says how many of the directories above were made for it: they go with it when
 //! they are empty. Only a kill between making them and the mark leaves one, empty.
+//!
+//! Invariant: whatever the umask, only their owner may enter directories of ours: what other users of
+//! the machine could reach below them (disks, exports, mounts, sockets, keys) is closed to them there.
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use std::fs;
-use std::io::{self, ErrorKind, Write};
+use rustix::fs::{Mode, OFlags, RenameFlags, renameat, renameat_with};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::error::HostError;
-use super::{MARK_FILE, files, mounts};
+use super::{MARK_FILE, files, places, removal};
 
 /// How the names of our directories begin, where they do not lie in another one of ours.
 const NAME_START: &str = "plimsoll-";
+
+/// Mode of all that is made here: what a stack keeps or a run writes is nobody else's.
+const PRIVATE: u32 = 0o700;
+
+/// Most bytes of a mark file; ours have some fifty.
+const MARK_BYTES: u64 = 4096;
 
 /// What a mark file says: the identifier of the journal, then how many of the directories above
 /// were made for this one, if any.
@@ -28,7 +41,19 @@ struct Mark {
 
 impl Mark {
     fn read(dir: &Path) -> Option<Mark> {
-        let text = fs::read_to_string(dir.join(MARK_FILE)).ok()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Self::read_in(&rustix::fs::open(dir, flags, Mode::empty()).ok()?)
+    }
+
+    /// The mark in a directory that is held.
+    fn read_in(dir: &OwnedFd) -> Option<Mark> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(dir, MARK_FILE, flags, Mode::empty()).ok()?);
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(MARK_BYTES).read_to_string(&mut text).ok()?;
         let mut lines = text.lines();
         Some(Mark {
             id: lines.next()?.into(),
@@ -36,8 +61,14 @@ impl Mark {
         })
     }
 
-    fn write(&self, dir: &Path) -> io::Result<()> {
-        let mut file = fs::File::create_new(dir.join(MARK_FILE))?;
+    fn write_in(&self, dir: &OwnedFd) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(
+            dir,
+            MARK_FILE,
+            flags,
+            Mode::from_raw_mode(0o600),
+        )?);
         writeln!(file, "{}", self.id)?;
         if self.parents > 0 {
             writeln!(file, "{}", self.parents)?;
@@ -60,22 +91,37 @@ pub(crate) fn make(path: &Path, id: &str) -> Result<(), HostError> {
             path.display()
         )));
     }
-    let parent = path.parent().unwrap_or(Path::new("/"));
+    let above = path.parent().unwrap_or(Path::new("/"));
+    if rustix::process::geteuid().is_root() {
+        // What root makes in a place of somebody else could be led anywhere; others risk only theirs.
+        places::check_way(above)?;
+    }
     let mark = Mark {
         id: id.into(),
-        parents: make_parents(parent).map_err(HostError::io("create", parent))?,
+        parents: make_parents(above).map_err(HostError::io("create", above))?,
     };
     let early = temporary(path, id);
-    fs::create_dir(&early).map_err(HostError::io("create", &early))?;
-    mark.write(&early).map_err(HostError::io("mark", &early))?;
-    match renameat_with(CWD, &early, CWD, path, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(()),
+    let (parent, name) = removal::parent_of(path).map_err(HostError::io("open", above))?;
+    let early_name = early.file_name().unwrap_or_default();
+    rustix::fs::mkdirat(&parent, early_name, Mode::from_raw_mode(PRIVATE))
+        .map_err(HostError::sys("create", &early))?;
+    let inside = places::open_directory(&parent, early_name);
+    let inside = inside.map_err(HostError::sys("open", &early))?;
+    mark.write_in(&inside)
+        .map_err(HostError::io("mark", &early))?;
+    match renameat_with(&parent, early_name, &parent, name, RenameFlags::NOREPLACE) {
         // Some file systems cannot promise not to replace; we looked above.
-        Err(rustix::io::Errno::INVAL) => {
-            fs::rename(&early, path).map_err(HostError::io("create", path))
-        }
-        Err(errno) => Err(HostError::sys("create", path)(errno)),
+        Err(Errno::INVAL) => renameat(&parent, early_name, &parent, name),
+        other => other,
     }
+    .map_err(HostError::sys("create", path))
+}
+
+/// Makes directories that only their owner may enter.
+pub(crate) fn private(with_parents: bool) -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(with_parents).mode(PRIVATE);
+    builder
 }
 
 /// Makes a directory and those above it; gives how many from `dir` upwards were made by us, now
@@ -84,7 +130,7 @@ fn make_parents(dir: &Path) -> io::Result<usize> {
     let absent = |dir: &&Path| !dir.exists();
     let made = dir.ancestors().take_while(absent).count();
     if made > 0 {
-        fs::create_dir_all(dir)?;
+        private(true).create(dir)?;
         return Ok(made);
     }
     // Whichever of our directories goes last takes the parents with it.
@@ -118,52 +164,111 @@ pub(crate) fn remove(path: &Path, id: &str) -> Result<(), HostError> {
     Ok(())
 }
 
+/// The same; what is absent since its file system is not mounted there now is not gone.
+pub(crate) fn remove_of(path: &Path, file_system: &str, id: &str) -> Result<(), HostError> {
+    let nearest = path.ancestors().find(|dir| dir.symlink_metadata().is_ok());
+    let nearest = nearest.unwrap_or(Path::new("/"));
+    let is_absent = [path, &temporary(path, id)].iter().all(|dir| !dir.exists());
+    if is_absent && file_system_of(nearest).is_some_and(|there| there != file_system) {
+        let path = path.display();
+        return Err(HostError::State(format!(
+            "{path} was made on another file system than is mounted there now; mount that one, then run plimsoll \
+             raze; if it is no more: plimsoll raze --gone {path}"
+        )));
+    }
+    remove(path, id)
+}
+
+/// What tells the file system of a path from others, also when it is mounted again.
+#[must_use]
+pub fn file_system_of(path: &Path) -> Option<String> {
+    let known = rustix::fs::statvfs(path).ok()?.f_fsid;
+    if known != 0 {
+        return Some(format!("{known:x}"));
+    }
+    // Network file systems and those of programs have none.
+    let device = rustix::fs::stat(path).ok()?.st_dev;
+    Some(format!("device {device:x}"))
+}
+
 fn remove_one(path: &Path, early: &Path, id: &str) -> Result<(), HostError> {
-    remove_tree(early)?;
-    match path.symlink_metadata() {
+    let (parent, name) = match removal::parent_of(path) {
         Err(error) if files::is_absent(&error) => return Ok(()),
-        Err(error) => return Err(HostError::io("look at", path)(error)),
-        Ok(data) if !data.is_dir() => return Err(refuse(path, "it is not a directory")),
-        Ok(_) => {}
-    }
-    if !carries_mark(path, id) {
-        return Err(refuse(
-            path,
-            &format!("its file {MARK_FILE} does not name {id}, so it is not ours"),
-        ));
-    }
-    check_no_mounts(path)?;
-    fs::rename(path, early).map_err(HostError::io("rename", path))?;
-    remove_tree(early)
-}
-
-fn remove_tree(dir: &Path) -> Result<(), HostError> {
-    if dir.symlink_metadata().is_err_and(|e| files::is_absent(&e)) {
-        return Ok(());
-    }
-    check_no_mounts(dir)?;
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(HostError::io("remove", dir)(error))
+        other => other.map_err(HostError::io("open the directory of", path))?,
+    };
+    let early_name = early.file_name().unwrap_or_default().to_owned();
+    if let Some(inside) = open(&parent, &early_name, early)? {
+        // Without a mark it is ours only as it was made: empty.
+        if Mark::read_in(&inside).is_some_and(|mark| mark.id != id) {
+            return Err(not_ours(early, id));
         }
-        _ => Ok(()),
+        if Mark::read_in(&inside).is_none() {
+            return match rustix::fs::unlinkat(&parent, &early_name, rustix::fs::AtFlags::REMOVEDIR)
+            {
+                Ok(()) | Err(Errno::NOENT) => remove_marked((path, name), &parent, &early_name, id),
+                Err(Errno::NOTEMPTY | Errno::EXIST) => Err(not_ours(early, id)),
+                Err(errno) => Err(HostError::sys("remove", early)(errno)),
+            };
+        }
+        remove_tree(early, (&parent, &early_name), &inside)?;
+    }
+    remove_marked((path, name), &parent, &early_name, id)
+}
+
+/// Removes what lies at the path, if it carries our mark.
+fn remove_marked(
+    (path, name): (&Path, &OsStr),
+    parent: &OwnedFd,
+    early: &OsString,
+    id: &str,
+) -> Result<(), HostError> {
+    let Some(inside) = open(parent, name, path)? else {
+        return Ok(());
+    };
+    let mark = Mark::read_in(&inside);
+    if mark.is_none() && name.to_string_lossy().contains(id) {
+        // Somebody removed what was in it, our mark first: empty, what has our name is only a name.
+        match rustix::fs::unlinkat(parent, name, rustix::fs::AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(_) => return Err(not_ours(path, id)),
+        }
+    }
+    if mark.is_none_or(|mark| mark.id != id) {
+        return Err(not_ours(path, id));
+    }
+    removal::check_no_mounts(path)?;
+    renameat(parent, name, parent, early).map_err(HostError::sys("rename", path))?;
+    remove_tree(&path.with_file_name(early), (parent, early), &inside)
+}
+
+fn remove_tree(
+    dir: &Path,
+    (parent, name): (&OwnedFd, &OsStr),
+    inside: &OwnedFd,
+) -> Result<(), HostError> {
+    removal::check_no_mounts(dir)?;
+    removal::tree(parent, name, inside, Some(MARK_FILE)).map_err(HostError::sys("remove", dir))
+}
+
+/// Opens a directory that is to be removed; `None` when it is not there.
+fn open(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<OwnedFd>, HostError> {
+    match places::open_directory(parent, name) {
+        Ok(inside) => Ok(Some(inside)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(refuse(path, "it is not a directory")),
+        Err(errno) => Err(HostError::sys("open", path)(errno)),
     }
 }
 
-/// Never empties somebody's file system because it is mounted below.
-fn check_no_mounts(dir: &Path) -> Result<(), HostError> {
-    let below = mounts::below(dir).map_err(HostError::io("read the mounts below", dir))?;
-    match below.first() {
-        None => Ok(()),
-        Some(mount) => Err(refuse(
-            dir,
-            &format!(
-                "{} is still mounted at {}; unmount it, then try again",
-                mount.source,
-                mount.point.display()
-            ),
-        )),
-    }
+fn not_ours(path: &Path, id: &str) -> HostError {
+    refuse(
+        path,
+        &format!(
+            "its file {MARK_FILE} does not name {id}, so it is not ours; if you have removed what was in it, remove \
+             the rest, then: plimsoll raze --gone {}",
+            path.display()
+        ),
+    )
 }
 
 fn refuse(path: &Path, why: &str) -> HostError {
@@ -176,6 +281,13 @@ fn refuse(path: &Path, why: &str) -> HostError {
 /// Whether a directory carries the mark of the journal `id`.
 pub(crate) fn carries_mark(dir: &Path, id: &str) -> bool {
     Mark::read(dir).is_some_and(|mark| mark.id == id)
+}
+
+/// Whether a directory carries the mark of the journal `id`, and nobody else can have put it or what is
+/// in it there: the mark alone can be copied.
+pub(crate) fn carries_our_mark(dir: &Path, id: &str) -> bool {
+    let held = places::hold(dir).ok().flatten();
+    held.is_some_and(|held| Mark::read_in(&held).is_some_and(|mark| mark.id == id))
 }
 
 /// A name beside `path` that is ours because it holds the identifier.
@@ -201,6 +313,19 @@ mod tests {
         remove(&dir, "a").unwrap();
         fs::create_dir_all(&dir).unwrap();
         assert!(matches!(remove(&dir, "a"), Err(HostError::Refused { .. })));
+    }
+
+    #[test]
+    fn only_their_owner_may_enter_what_is_made() {
+        use std::os::unix::fs::PermissionsExt;
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("above/ours");
+        make(&dir, "a").unwrap();
+        make(&dir.join("below"), "a").unwrap();
+        for made in ["above", "above/ours", "above/ours/below"] {
+            let mode = base.path().join(made).metadata().unwrap().permissions();
+            assert_eq!(mode.mode() & 0o7777, 0o700, "{made}");
+        }
     }
 
     #[test]
@@ -249,10 +374,104 @@ mod tests {
     fn what_a_crash_leaves_halfway_is_removed_too() {
         let base = tempfile::tempdir().unwrap();
         let dir = base.path().join("ours");
-        // Killed while making, and while removing.
-        fs::create_dir(temporary(&dir, "a")).unwrap();
-        fs::write(temporary(&dir, "a").join("file"), "x").unwrap();
+        let early = temporary(&dir, "a");
+        // Killed while making.
+        fs::create_dir(&early).unwrap();
         remove(&dir, "a").unwrap();
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+        // Killed while removing.
+        make(&dir, "a").unwrap();
+        fs::write(dir.join("file"), "x").unwrap();
+        fs::rename(&dir, &early).unwrap();
+        remove(&dir, "a").unwrap();
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_has_our_temporary_name_and_not_our_mark_stays() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("ours");
+        let early = temporary(&dir, "a");
+        fs::create_dir(&early).unwrap();
+        fs::write(early.join("thesis"), "x").unwrap();
+        for mark in [None, Some("b\n")] {
+            if let Some(mark) = mark {
+                fs::write(early.join(MARK_FILE), mark).unwrap();
+            }
+            assert!(matches!(remove(&dir, "a"), Err(HostError::Refused { .. })));
+            assert!(early.join("thesis").exists());
+        }
+    }
+
+    #[test]
+    fn what_lost_its_mark_goes_when_it_is_empty_and_else_says_the_way() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("plimsoll-run-1");
+        make(&dir, "run-1").unwrap();
+        fs::write(dir.join("file"), "x").unwrap();
+        fs::remove_file(dir.join(MARK_FILE)).unwrap();
+        let error = remove(&dir, "run-1").unwrap_err().to_string();
+        assert!(error.contains("raze --gone"), "{error}");
+        assert_eq!(error.lines().count(), 1);
+        assert!(dir.join("file").exists());
+        fs::remove_file(dir.join("file")).unwrap();
+        // The name is ours by our identifier alone.
+        assert!(remove(&dir, "run-2").is_err());
+        remove(&dir, "run-1").unwrap();
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn what_is_out_of_reach_is_not_gone() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("ours");
+        let here = file_system_of(base.path()).unwrap();
+        let error = remove_of(&dir, "another", "a").unwrap_err().to_string();
+        assert!(error.contains("raze --gone"), "{error}");
+        remove_of(&dir, &here, "a").unwrap();
+        // What is there is ours by its mark, however its file system is called now.
+        make(&dir, "a").unwrap();
+        remove_of(&dir, "another", "a").unwrap();
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn a_mark_behind_a_link_is_none() {
+        let base = tempfile::tempdir().unwrap();
+        let (dir, theirs) = (base.path().join("ours"), base.path().join("theirs"));
+        make(&dir, "a").unwrap();
+        fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::symlink(dir.join(MARK_FILE), theirs.join(MARK_FILE)).unwrap();
+        assert!(matches!(
+            remove(&theirs, "a"),
+            Err(HostError::Refused { .. })
+        ));
+        std::os::unix::fs::symlink(&dir, base.path().join("link")).unwrap();
+        let link = base.path().join("link");
+        assert!(matches!(remove(&link, "a"), Err(HostError::Refused { .. })));
+        assert!(!carries_mark(&link, "a") && carries_mark(&dir, "a"));
+    }
+
+    #[test]
+    fn what_root_makes_lies_in_no_place_of_others() {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let base = tempfile::tempdir().unwrap();
+        let theirs = base.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        make(&theirs.join("ours"), "a").unwrap();
+        assert_eq!(
+            theirs.join("ours").metadata().unwrap().mode() & 0o777,
+            0o700
+        );
+        if chown(&theirs, Some(12_345), None).is_err() {
+            println!("SKIPPED: only root can give a directory away");
+            return;
+        }
+        let error = make(&theirs.join("more"), "a").unwrap_err().to_string();
+        assert!(error.contains("belongs to user 12345"), "{error}");
+        assert!(!carries_our_mark(&theirs.join("ours"), "a"));
+        // What was made before goes all the same.
+        remove(&theirs.join("ours"), "a").unwrap();
+        assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
     }
 }

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::Path;
 
+use super::places::PlaceError;
+
 /// An action that could not be carried out; the text completes "failed to …: ".
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
@@ -59,6 +61,9 @@ pub enum HostError {
         /// Why not, and what to do.
         why: String,
     },
+    /// A place is not ours to work in.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// The machine is not as it must be.
     #[error("{0}")]
     State(String),

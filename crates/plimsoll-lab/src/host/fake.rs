@@ -4,7 +4,7 @@
 //! It keeps the rules of a machine that matter for the order of undoing: what is mounted or
 //! attached cannot be removed, a loop device in use is not detached, a mount in use stays.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Ready};
+use plimsoll_core::plan::{Action, Arg, Cmd, Proof, Ready};
 use plimsoll_core::target::TargetFacts;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::clock::{Clock, SystemClock};
 use super::error::HostError;
-use super::{Host, Usage};
+use super::{Host, StrangerReport, Usage};
 
 /// What exists on the pretended machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,8 +78,12 @@ pub struct FakeHost {
     pub flushes: Vec<u64>,
     /// Looks at the flushes so far.
     flush_looks: Cell<usize>,
+    /// What another user gains on it.
+    pub stranger: StrangerReport,
     /// Types of file systems that the kernel can mount.
     pub file_systems: BTreeSet<String>,
+    /// Files that a process may have open; none where that is not limited.
+    pub open_files: Option<u64>,
     /// Whether every other node is without power.
     pub is_alone: bool,
     /// Its clock.
@@ -120,14 +124,13 @@ impl FakeHost {
                 check(!state.dirs.contains_key(path), "exists", path)?;
                 state.dirs.insert(path.clone(), id.into());
             }
-            Action::RemoveDir(path) => return remove_dir(state, id, path),
+            Action::RemoveDir(_) | Action::RemoveDirOf { .. } | Action::RemoveRemoteDir { .. } => {
+                return clear(state, id, action);
+            }
             Action::MakeRemoteDir { address, name } => {
                 let path = format!("{address}/{name}");
                 check(!state.dirs.contains_key(&path), "exists", &path)?;
                 state.dirs.insert(path, id.into());
-            }
-            Action::RemoveRemoteDir { address, name } => {
-                return remove_dir(state, id, &format!("{address}/{name}"));
             }
             Action::MakeFile { path, .. }
             | Action::WriteFile { path, .. }
@@ -321,6 +324,15 @@ fn run(state: &mut FakeState, cmd: &Cmd) -> Result<(), HostError> {
     Ok(())
 }
 
+fn clear(state: &mut FakeState, id: &str, action: &Action) -> Result<(), HostError> {
+    match action {
+        Action::RemoveRemoteDir { address, name } => {
+            remove_dir(state, id, &format!("{address}/{name}"))
+        }
+        other => remove_dir(state, id, other.removed_path().unwrap_or_default()),
+    }
+}
+
 fn remove_dir(state: &mut FakeState, id: &str, path: &str) -> Result<(), HostError> {
     let Some(owner) = state.dirs.get(path) else {
         return Ok(());
@@ -394,6 +406,10 @@ impl Host for FakeHost {
         self.flushes.get(look % self.flushes.len().max(1)).copied()
     }
 
+    fn strange(&self, _: &Proof) -> Result<StrangerReport, HostError> {
+        Ok(self.stranger.clone())
+    }
+
     fn answer(&self, _: &str, _: &Cmd) -> Result<String, HostError> {
         Ok(String::new())
     }
@@ -422,6 +438,10 @@ impl Host for FakeHost {
         self.has_md
     }
 
+    fn open_files(&self) -> Option<u64> {
+        self.open_files
+    }
+
     fn is_root(&self) -> bool {
         true
     }
@@ -437,8 +457,7 @@ impl Host for FakeHost {
             size_bytes: 1 << 41,
             free_bytes: 1 << 40,
             direct_align_bytes: 512,
-            targets: Vec::new(),
-            striping: String::new(),
+            ..TargetFacts::default()
         })
     }
 

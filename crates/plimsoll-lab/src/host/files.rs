@@ -12,8 +12,8 @@ use std::io::{self, ErrorKind, Read, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::dirs;
 use super::error::HostError;
+use super::{dirs, places};
 
 /// Most bytes of a file that is copied to a node: keys and certificates have some thousand.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -26,6 +26,9 @@ pub(crate) fn make(path: &Path, bytes: u64, id: &str) -> Result<(), HostError> {
     }
     if lies_in_ours(path, id) {
         return create(path, bytes);
+    }
+    if rustix::process::geteuid().is_root() {
+        places::check_way(path.parent().unwrap_or(Path::new("/")))?;
     }
     let twin = dirs::temporary(path, id);
     create(&twin, bytes)?;
@@ -95,7 +98,7 @@ pub(crate) fn read_ours(path: &Path, id: &str) -> Result<String, HostError> {
 }
 
 fn private(path: &Path, bytes: &[u8], id: &str) -> Result<(), HostError> {
-    if !lies_in_ours(path, id) {
+    if !lies_in_ours_alone(path, id) {
         return Err(HostError::Refused {
             what: format!("write {}", path.display()),
             why: "it would not lie in a directory of ours".into(),
@@ -132,13 +135,22 @@ pub(crate) fn remove(path: &Path, id: &str) -> Result<(), HostError> {
 }
 
 fn create(path: &Path, bytes: u64) -> Result<(), HostError> {
-    let file = File::create_new(path).map_err(HostError::io("create", path))?;
+    let mut options = File::options();
+    // Images of disks hold what users keep on them: they are for their owner alone.
+    let options = options.write(true).create_new(true).mode(0o600);
+    let file = options.open(path).map_err(HostError::io("create", path))?;
     file.set_len(bytes).map_err(HostError::io("size", path))
 }
 
 /// Whether a file lies in a directory of the journal `id`.
-pub(crate) fn lies_in_ours(path: &Path, id: &str) -> bool {
+fn lies_in_ours(path: &Path, id: &str) -> bool {
     path.parent().is_some_and(|dir| dirs::carries_mark(dir, id))
+}
+
+/// The same, in one that nobody else can have filled: what is in it may be carried out.
+pub(crate) fn lies_in_ours_alone(path: &Path, id: &str) -> bool {
+    let dir = path.parent();
+    dir.is_some_and(|dir| dirs::carries_our_mark(dir, id))
 }
 
 /// What lies at a path itself, not where it leads to if it is a link.

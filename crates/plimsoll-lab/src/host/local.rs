@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! This machine.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Hurt, Ready};
+use plimsoll_core::plan::{Action, Arg, Cmd, Hurt, Proof, Ready};
 use plimsoll_core::target::TargetFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
-use super::allowed::{ALLOWED, enclosed};
+use super::allowed::{ALLOWED, enclosed, enclosed_at};
 use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
+use super::fuse::{self, FUSE_CONTROL, FuseRelease};
 use super::{
-    Host, Usage, command_mark, dirs, files, loops, malformed, mounts, network, orders, ports,
-    processes, remote, search, tgt, tracing, usage, watchdog,
+    Host, StrangerReport, Usage, command_mark, dirs, files, loops, malformed, mounts, network,
+    orders, ports, processes, remote, search, stranger, tgt, tracing, usage, watchdog,
 };
 use crate::vm::SWITCH;
 use crate::{facts, lustre};
@@ -39,6 +40,13 @@ const UNMOUNT_LIMIT: Duration = Duration::from_secs(20);
 /// How long something may stay busy (a scanner having a look, a last reference being dropped).
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 
+/// Daemons that disks of this machine end at; nbdkit is started by `timeout`.
+const SERVES_DISKS: [&str; 4] = ["nbdfuse", "qemu-storage-daemon", "tgtd", "timeout"];
+
+/// Devices by their numbers: what else has their name is something else.
+const DEVICES: [(&str, (u32, u32)); 2] =
+    [("/dev/fuse", (10, 229)), ("/dev/loop-control", (10, 237))];
+
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -50,6 +58,8 @@ pub struct LocalHost {
     allowed: BTreeSet<String>,
     /// More of them, by the journals that may name them.
     trusted: BTreeMap<String, BTreeSet<String>>,
+    /// The state directory of the journals that it works for.
+    pub(super) state: Option<PathBuf>,
     /// Where commands are started, if not in the network of this machine.
     namespace: Option<String>,
 }
@@ -63,8 +73,17 @@ impl LocalHost {
             clock: Box::new(SystemClock::new()),
             allowed: ALLOWED.iter().map(ToString::to_string).collect(),
             trusted: BTreeMap::new(),
+            state: None,
             namespace: None,
         }
+    }
+
+    /// The same machine, telling what it starts in which state directory the journals are: by that it is found
+    /// again when the journal is lost.
+    #[must_use]
+    pub fn of_state(mut self, state: &Path) -> Self {
+        self.state = std::path::absolute(state).ok();
+        self
     }
 
     /// The same machine, its commands started in this network namespace. Only the network is
@@ -84,6 +103,7 @@ impl LocalHost {
             clock: Box::new(SystemClock::new()),
             allowed: self.allowed.clone(),
             trusted: self.trusted.clone(),
+            state: self.state.clone(),
             namespace: self.namespace.clone(),
         }
     }
@@ -122,6 +142,7 @@ impl LocalHost {
             shown: format!("{program} {}", args.join(" ")),
             args,
             env: &BTreeMap::new(),
+            state: self.state.as_deref(),
             mark,
         };
         ready.run(limit, &*self.clock)
@@ -178,7 +199,7 @@ impl LocalHost {
     /// The program and the arguments that start a command where it belongs.
     fn placed(&self, cmd: &Cmd) -> Result<(PathBuf, Vec<String>), HostError> {
         let program = self.program(&cmd.program)?;
-        let mut args = Self::resolve(cmd)?;
+        let mut args = self.resolve(cmd)?;
         let Some(namespace) = &self.namespace else {
             return Ok((program, args));
         };
@@ -223,11 +244,11 @@ impl LocalHost {
         if cmd.program == "timeout" && !is_trusted && !starts_nbdkit(&cmd.args) {
             return refuse("plans start nbdkit with it, and nothing else".into());
         }
-        let is_script = |args: &[Arg]| matches!(args, [Arg::Text(file), ..] if files::lies_in_ours(Path::new(file), id));
+        let is_script = |args: &[Arg]| matches!(args, [Arg::Text(file), ..] if files::lies_in_ours_alone(Path::new(file), id));
         if program == "sh" && !is_trusted && !(cmd.program == "sh" && is_script(&cmd.args)) {
             return refuse("a shell of a plan carries out a script in a directory of ours".into());
         }
-        let names_device = |arg: &Arg| matches!(arg, Arg::Text(t) if t.starts_with("/dev/"));
+        let names_device = |arg: &Arg| matches!(arg, Arg::Text(text) if names_device(text));
         // What users name themselves may format plain files.
         let names_ours = is_trusted || cmd.args.iter().any(|arg| !matches!(arg, Arg::Text(_)));
         let is_safe = names_ours && !cmd.args.iter().any(names_device);
@@ -239,27 +260,14 @@ impl LocalHost {
         Ok(())
     }
 
-    fn resolve(cmd: &Cmd) -> Result<Vec<String>, HostError> {
-        let resolve = |arg: &Arg| match arg {
-            Arg::Text(text) => Ok(text.clone()),
-            Arg::LoopOf(file) => {
-                let found = loops_of(Path::new(file))?;
-                match found.first() {
-                    Some(device) => Ok(device.display().to_string()),
-                    None => Err(HostError::State(format!(
-                        "no loop device is backed by {file}"
-                    ))),
-                }
-            }
-            Arg::ArrayOf(files) => match arrays_of(files)?.first() {
-                Some(device) => Ok(device.display().to_string()),
-                None => Err(HostError::State(format!(
-                    "no array has a member that is backed by {}",
-                    files.join(" or ")
-                ))),
-            },
-        };
-        cmd.args.iter().map(resolve).collect()
+    /// The arguments of a command as they are on this machine now.
+    fn resolve(&self, cmd: &Cmd) -> Result<Vec<String>, HostError> {
+        let mut args: Vec<String> = cmd.args.iter().map(resolve).collect::<Result<_, _>>()?;
+        // It would look for the program in the PATH that we were given, which often lacks `sbin`.
+        if let Some(inner) = enclosed_at(cmd) {
+            args[inner] = self.search.require(&args[inner])?.display().to_string();
+        }
+        Ok(args)
     }
 
     fn run(&self, id: &str, cmd: &Cmd) -> Result<(), HostError> {
@@ -269,6 +277,7 @@ impl LocalHost {
             program: &path,
             args,
             env: &cmd.env,
+            state: self.state.as_deref(),
             mark: &command_mark(id),
             shown: cmd.to_string(),
         };
@@ -290,14 +299,17 @@ impl LocalHost {
         self.check_allowed(id, cmd)?;
         let (path, args) = self.placed(cmd)?;
         let setsid = self.search.require("setsid")?;
+        remove_dead_socket(&args);
         let daemon = command::Ready {
             program: &path,
             args,
             env: &cmd.env,
+            state: self.state.as_deref(),
             mark,
             shown: cmd.to_string(),
         };
-        let mut child = daemon.start(&setsid, log)?;
+        let serves_disks = SERVES_DISKS.contains(&&*cmd.program);
+        let mut child = daemon.start(&setsid, log, serves_disks)?;
         self.await_ready(id, &mut child, &daemon.shown, (mark, log), ready)
     }
 
@@ -357,6 +369,7 @@ impl LocalHost {
             program: &path,
             args,
             env: &cmd.env,
+            state: self.state.as_deref(),
             mark,
             shown: cmd.to_string(),
         };
@@ -449,18 +462,36 @@ impl LocalHost {
                     // not be found by it any more.
                     if let Some(device) = loops_of(path)?.first() {
                         return Err(HostError::State(format!(
-                            "{} is still attached to {}",
+                            "{} is still attached to {}{}",
                             device.display(),
-                            path.display()
+                            path.display(),
+                            self.release(id, path)?.note()
                         )));
                     }
                     last_error = Some(error);
                     self.clock.pause(LOOK);
                 }
+                Err(error @ HostError::TimedOut { .. }) => match self.release(id, path)? {
+                    FuseRelease::Aborted => last_error = Some(error),
+                    FuseRelease::Nothing => return Err(error),
+                    none @ FuseRelease::NoControl => {
+                        return Err(HostError::State(format!("{error}{}", none.note())));
+                    }
+                },
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Lets go what waits for a server of ours that answers nobody, if that is what is mounted here.
+    fn release(&self, id: &str, path: &Path) -> Result<FuseRelease, HostError> {
+        let mounts = mounts::mounts().map_err(HostError::io("look at the mounts for", path))?;
+        let mount = mounts.iter().rfind(|mount| mount.point == path);
+        let how = (&*self.clock as &dyn Clock, BUSY_LIMIT);
+        Ok(mount.map_or(FuseRelease::Nothing, |mount| {
+            fuse::release(Path::new(FUSE_CONTROL), id, mount, how)
+        }))
     }
 
     fn umount(&self, id: &str, options: &[&str], path: &Path) -> Result<(), HostError> {
@@ -510,6 +541,9 @@ impl Host for LocalHost {
             Action::Resume { mark } => processes::resume(mark),
             Action::MakeDir(path) => dirs::make(Path::new(path), id),
             Action::RemoveDir(path) => dirs::remove(Path::new(path), id),
+            Action::RemoveDirOf { path, file_system } => {
+                dirs::remove_of(Path::new(path), file_system, id)
+            }
             Action::MakeRemoteDir { address, name } => remote::make(address, name, id),
             Action::RemoveRemoteDir { address, name } => remote::remove(address, name, id),
             Action::MakeFile { path, bytes } => files::make(Path::new(path), *bytes, id),
@@ -546,7 +580,11 @@ impl Host for LocalHost {
             Action::MakeTracing(name) => tracing::make(id, name),
             Action::RemoveTracing(name) => tracing::remove(id, name, &*self.clock),
             Action::PortFree(port) => ports::check_free(*port),
-            Action::MountIs { path, file_system } => mount_is(Path::new(path), file_system),
+            Action::MountIs {
+                path,
+                file_system,
+                sources,
+            } => mount_is(Path::new(path), file_system, sources),
         }
     }
 
@@ -575,6 +613,10 @@ impl Host for LocalHost {
         search::find(dirs, texts)
     }
 
+    fn strange(&self, closed: &Proof) -> Result<StrangerReport, HostError> {
+        stranger::look(closed)
+    }
+
     fn answer(&self, id: &str, cmd: &Cmd) -> Result<String, HostError> {
         self.ask(id, cmd, &command_mark(id))?
     }
@@ -588,7 +630,10 @@ impl Host for LocalHost {
     }
 
     fn exists(&self, path: &Path) -> bool {
-        path.exists()
+        match DEVICES.iter().find(|(name, _)| Path::new(name) == path) {
+            Some((_, number)) => is_device(path, *number),
+            None => path.exists(),
+        }
     }
 
     fn knows_file_system(&self, name: &str) -> bool {
@@ -597,6 +642,10 @@ impl Host for LocalHost {
 
     fn knows_md(&self) -> bool {
         Path::new("/proc/mdstat").exists() || mounts::has_module("md-mod")
+    }
+
+    fn open_files(&self) -> Option<u64> {
+        rustix::process::getrlimit(rustix::process::Resource::Nofile).current
     }
 
     fn is_root(&self) -> bool {
@@ -616,6 +665,32 @@ impl Host for LocalHost {
 
     fn clock(&self) -> &dyn Clock {
         &*self.clock
+    }
+}
+
+/// Whether a path is the character device with these numbers.
+fn is_device(path: &Path, number: (u32, u32)) -> bool {
+    fs::metadata(path).is_ok_and(|data| {
+        data.file_type().is_char_device() && facts::device_numbers(data.rdev()) == number
+    })
+}
+
+fn resolve(arg: &Arg) -> Result<String, HostError> {
+    match arg {
+        Arg::Text(text) => Ok(text.clone()),
+        Arg::LoopOf(file) => match loops_of(Path::new(file))?.first() {
+            Some(device) => Ok(device.display().to_string()),
+            None => Err(HostError::State(format!(
+                "no loop device is backed by {file}"
+            ))),
+        },
+        Arg::ArrayOf(files) => match arrays_of(files)?.first() {
+            Some(device) => Ok(device.display().to_string()),
+            None => Err(HostError::State(format!(
+                "no array has a member that is backed by {}",
+                files.join(" or ")
+            ))),
+        },
     }
 }
 
@@ -644,13 +719,36 @@ fn ready_limit(ready: &Ready) -> Duration {
     }
 }
 
+/// Whether a word of a command names a device, whichever way it is written: by a path (commands run
+/// in `/`), through links, or behind a comma or an equals sign.
+fn names_device(word: &str) -> bool {
+    let is_device = |text: &str| {
+        let path = Path::new("/").join(text);
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        // What is not there has no real path; its parts have one all the same.
+        let mut plain = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => drop(plain.pop()),
+                Component::CurDir => {}
+                other => plain.push(other),
+            }
+        }
+        let is_below = |path: &Path| path.starts_with("/dev") && path != Path::new("/dev");
+        is_below(&plain) || is_below(&real) || facts::is_block_device(&real)
+    };
+    let parts = word.split(['=', ',']).filter(|part| part.contains('/'));
+    is_device(word) || parts.into_iter().any(is_device)
+}
+
 fn is_mounted(path: &Path) -> Result<bool, HostError> {
     mounts::is_mounted(path).map_err(HostError::io("read the mounts at", path))
 }
 
 /// Two witnesses: the device number differs from the parent's, and the mount table agrees. A
-/// directory that looks mounted but is not would send the load to the local disk.
-fn mount_is(path: &Path, file_system: &str) -> Result<(), HostError> {
+/// directory that looks mounted but is not would send the load to the local disk, and another file
+/// system over it, even one of the same type, to another disk.
+fn mount_is(path: &Path, file_system: &str, sources: &[Arg]) -> Result<(), HostError> {
     let device = |path: &Path| {
         fs::metadata(path)
             .map(|data| data.dev())
@@ -665,11 +763,40 @@ fn mount_is(path: &Path, file_system: &str) -> Result<(), HostError> {
             path.display(),
             mount.file_system
         ))),
+        Some(mount) if !is_of(mount, sources) => Err(HostError::State(format!(
+            "{} is covered by a mount of {}, which is not of this stack; unmount it",
+            path.display(),
+            mount.source
+        ))),
         Some(_) if device(path)? != device(parent)? => Ok(()),
         _ => Err(HostError::State(format!(
             "{} is not mounted, so load would go to the disk below it",
             path.display()
         ))),
+    }
+}
+
+/// Whether one of these is what is mounted; what is gone by now is not.
+fn is_of(mount: &mounts::Mount, sources: &[Arg]) -> bool {
+    let is_it = |source: &Arg| {
+        resolve(source).is_ok_and(|name| {
+            let real = Path::new(&name).canonicalize();
+            name == mount.source || real.is_ok_and(|real| real == Path::new(&mount.source))
+        })
+    };
+    sources.is_empty() || sources.iter().any(is_it)
+}
+
+/// Removes the socket that an nbdkit which was killed left behind: it takes no address in use.
+fn remove_dead_socket(args: &[impl AsRef<std::ffi::OsStr>]) {
+    use std::os::unix::fs::FileTypeExt as _;
+    let mut words = args.iter().map(AsRef::as_ref);
+    let mut words = words.by_ref().skip_while(|word| *word != "--unix");
+    let Some(socket) = words.nth(1) else { return };
+    let is_socket = std::fs::symlink_metadata(socket).is_ok_and(|it| it.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(socket).is_err() {
+        // Where it cannot be removed, nbdkit says what is in its way.
+        let _ = std::fs::remove_file(socket);
     }
 }
 
@@ -696,6 +823,62 @@ mod tests {
         }
         let both = Cmd::new("mkfs.btrfs", [ours(), Arg::from("/dev/sda")]);
         assert!(host.check_allowed("t", &both).is_err());
+    }
+
+    #[test]
+    fn a_device_is_known_by_its_number() {
+        assert!(is_device(Path::new("/dev/null"), (1, 3)));
+        assert!(!is_device(Path::new("/dev/null"), (10, 229)));
+        assert!(!is_device(Path::new("/dev/absent"), (10, 229)));
+        assert!(!is_device(Path::new("/"), (10, 229)));
+    }
+
+    #[test]
+    fn a_mount_of_something_else_of_the_same_type_is_not_the_one_that_is_meant() {
+        let mounts = mounts::mounts().unwrap();
+        let root = mounts.iter().rfind(|mount| mount.point == Path::new("/"));
+        let root = root.unwrap();
+        assert!(is_of(root, &[]));
+        assert!(is_of(root, &[Arg::Text(root.source.clone())]));
+        assert!(!is_of(root, &[Arg::from("/dev/no-such-disk")]));
+        assert!(!is_of(root, &[Arg::LoopOf("/base/disk0.fuse".into())]));
+    }
+
+    #[test]
+    fn what_is_enclosed_is_found_where_we_look() {
+        let host = LocalHost::new(SearchPath::new("".as_ref()));
+        let cmd = Cmd::new("bwrap", ["--tmpfs", "/tmp", "--", "sh", "-c"]);
+        let args = host.resolve(&cmd).unwrap();
+        assert!(
+            args[3].starts_with('/') && args[3].ends_with("/sh"),
+            "{args:?}"
+        );
+        let absent = Cmd::new("bwrap", ["--", "no-such-program"]);
+        let error = host.resolve(&absent).unwrap_err().to_string();
+        assert!(error.contains("no-such-program"), "{error}");
+    }
+
+    #[test]
+    fn a_device_is_known_whichever_way_it_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        let link = link.display().to_string();
+        for word in [
+            "/dev/sda",
+            "//dev/sda",
+            "/./dev/sda",
+            "/no/../dev/sda",
+            "dev/sda",
+            "--journal-dev=/dev/sda",
+            "size=1,device=//dev/sda",
+            &link,
+        ] {
+            assert!(names_device(word), "{word}");
+        }
+        for word in ["/home/disk.img", "-F", "/dev", "label=dev", "devices", ""] {
+            assert!(!names_device(word), "{word}");
+        }
     }
 
     #[test]

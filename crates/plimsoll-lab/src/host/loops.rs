@@ -12,6 +12,14 @@ const BLOCK: &str = "/sys/block";
 
 /// Loop devices (such as `/dev/loop3`) backed by this file.
 pub(crate) fn loops_of(file: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_there = file.symlink_metadata().is_ok();
+    let all = all()?.into_iter();
+    let all = all.filter(|(_, backing)| is_backed(backing, file, is_there));
+    Ok(all.map(|(device, _)| device).collect())
+}
+
+/// All loop devices that are attached, each with its file as the kernel tells it.
+pub(crate) fn all() -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(BLOCK)? {
         let entry = entry?;
@@ -19,19 +27,36 @@ pub(crate) fn loops_of(file: &Path) -> io::Result<Vec<PathBuf>> {
         let Some(name) = name.to_str().filter(|name| name.starts_with("loop")) else {
             continue;
         };
-        if backing_file(name).is_some_and(|backing| backing == file) {
-            found.push(Path::new("/dev").join(name));
+        if let Some(backing) = backing_file(name) {
+            found.push((Path::new("/dev").join(name), backing));
         }
     }
     found.sort();
     Ok(found)
 }
 
+/// Loop devices over files below a directory, with these files.
+pub(crate) fn below(dir: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
+    let real = |(device, file): (PathBuf, PathBuf)| (device, removed(&file).unwrap_or(file));
+    let all = all()?.into_iter().map(real);
+    Ok(all.filter(|(_, file)| file.starts_with(dir)).collect())
+}
+
+/// Whether what the kernel says of a loop device means this file. Of one that was removed it says so: then
+/// it is this file as long as no other one has come to its place.
+fn is_backed(backing: &Path, file: &Path, is_there: bool) -> bool {
+    backing == file || (!is_there && removed(backing).is_some_and(|former| former == file))
+}
+
+/// Where a file was that was removed, as the kernel tells it.
+fn removed(backing: &Path) -> Option<PathBuf> {
+    Some(backing.to_str()?.strip_suffix(" (deleted)")?.into())
+}
+
 /// The file behind a loop device (`loop3`); none when it is not attached, or is no loop device.
 fn backing_file(name: &str) -> Option<PathBuf> {
     let text = fs::read_to_string(format!("{BLOCK}/{name}/loop/backing_file")).ok()?;
-    let file = text.trim_end_matches('\n');
-    Some(file.strip_suffix(" (deleted)").unwrap_or(file).into())
+    Some(text.trim_end_matches('\n').into())
 }
 
 /// RAID arrays of the kernel (such as `/dev/md127`) that loop devices backed by these files are
@@ -76,6 +101,7 @@ pub(crate) fn naming_dead(error: HostError) -> HostError {
         let mounts = mounts().unwrap_or_default();
         let dead = mounts.iter().filter_map(|mount| {
             let file = backing_file(mount.source.strip_prefix("/dev/")?)?;
+            let file = removed(&file).unwrap_or(file);
             is_dead(&file).then(|| in_the_way(mount, &file))
         });
         dead.for_each(|text| output += &text);
@@ -109,4 +135,21 @@ pub(crate) fn is_direct(device: &Path) -> bool {
     name.is_some_and(|name| {
         fs::read_to_string(format!("{BLOCK}/{name}/loop/dio")).is_ok_and(|text| text.trim() == "1")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_over_a_former_file_of_the_same_name_is_another_one() {
+        let file = Path::new("/base/disk.img");
+        let deleted = Path::new("/base/disk.img (deleted)");
+        assert!(is_backed(file, file, true));
+        assert!(is_backed(deleted, file, false));
+        assert!(!is_backed(deleted, file, true));
+        assert!(!is_backed(Path::new("/base/other.img"), file, false));
+        // A file may have such a name.
+        assert!(is_backed(deleted, deleted, true));
+    }
 }

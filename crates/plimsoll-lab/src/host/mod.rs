@@ -15,6 +15,7 @@ mod dirs;
 mod error;
 mod fake;
 mod files;
+mod fuse;
 mod local;
 pub(crate) mod loops;
 mod malformed;
@@ -22,10 +23,13 @@ pub(crate) mod mounts;
 pub(crate) mod network;
 mod nodes;
 mod orders;
+pub(crate) mod places;
 pub(crate) mod ports;
 pub(crate) mod processes;
 mod remote;
+pub(crate) mod removal;
 mod search;
+mod stranger;
 mod tgt;
 mod timed;
 pub(crate) mod tracing;
@@ -34,22 +38,30 @@ pub mod watchdog;
 
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use command::SearchPath;
-pub use dirs::journal_of;
+pub use dirs::{file_system_of, journal_of};
 pub use error::{HostError, remedy_of};
 pub use fake::{FakeHost, FakeState, FakeWhen};
 pub use local::LocalHost;
 pub use nodes::{Hosts, Nodes};
+pub use places::{PlaceError, check_way};
+pub(crate) use processes::all as all_processes;
 pub use processes::{Owner, is_alive};
+pub use removal::MadeDir;
+pub use stranger::StrangerReport;
 pub use timed::{Job, Timed};
 pub use usage::Usage;
 
-use plimsoll_core::plan::{Action, Cmd, Step};
+use plimsoll_core::plan::{Action, Cmd, Proof, Step};
 use plimsoll_core::target::TargetFacts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Variable that carries the mark of a process we started.
 pub const MARK_VARIABLE: &str = "PLIMSOLL_MARK";
+
+/// Variable that tells beside the mark which state directory a process belongs to, so that what lost its
+/// journal is known to be nobody else's.
+pub const STATE_VARIABLE: &str = "PLIMSOLL_MARK_OF";
 
 /// Name of the file that says a directory is ours; it holds the identifier of the journal.
 pub const MARK_FILE: &str = ".plimsoll";
@@ -112,6 +124,13 @@ pub trait Host {
     /// When not everything could be looked at.
     fn find_text(&self, dirs: &[String], texts: &[String]) -> Result<Option<String>, HostError>;
 
+    /// What another user of the machine gains of what [`Proof::Closed`] says that he does not; nothing of
+    /// another proof.
+    ///
+    /// # Errors
+    /// When it cannot be tried.
+    fn strange(&self, closed: &Proof) -> Result<StrangerReport, HostError>;
+
     /// What a command says that looks at something and ends soon.
     ///
     /// # Errors
@@ -134,6 +153,12 @@ pub trait Host {
     /// machine alone: other machines have none of their own disks joined.
     fn knows_md(&self) -> bool {
         false
+    }
+
+    /// How many files a process that is started may have open, where that is limited. Asked of this
+    /// machine alone: what others start has the limits of their own.
+    fn open_files(&self) -> Option<u64> {
+        None
     }
 
     /// Whether actions are carried out as root.

@@ -112,7 +112,7 @@ fn merge_options(mount: &str, file_system: &str) -> String {
 }
 
 /// The kernel writes space, tab, newline and backslash as three octal digits.
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let mut plain = text.to_string();
     for (code, char) in [
         ("\\040", " "),

@@ -3,8 +3,11 @@
 //!
 //! A namespace is ours by its name, which holds the identifier of the journal; an interface by its
 //! hardware address, which is made from that and its name: of all marks an interface can have, the
-//! kernel gives it this one in the moment it makes it. Whatever lacks it stays. Nothing else of the network is touched: no route,
-//! no rule of a firewall, no forwarding.
+//! kernel gives it this one in the moment it makes it. Whatever lacks it stays.
+//!
+//! Who may send into the network of a bridge is said by two rules of routing for that network alone: what
+//! root of this machine sends goes there, and nothing else, neither of other users nor from other
+//! networks. Nothing else is touched: no firewall, no forwarding.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -63,8 +66,50 @@ pub(super) fn make_bridge(
         "link", "add", "name", name, "address", &mark, "type", "bridge",
     ];
     ip(host, id, &make)?;
+    if let Some(network) = network_of(address) {
+        // First: nobody gets in before they are there.
+        let mut rule = vec!["rule", "add", "to", &network];
+        ip(host, id, &[&rule[..], &FOR_ROOT].concat())?;
+        rule.extend(FOR_OTHERS);
+        ip(host, id, &rule)?;
+    }
     ip(host, id, &["address", "add", address, "dev", name])?;
     ip(host, id, &["link", "set", name, "up"])
+}
+
+/// What locally made packets of root are told in the network of a bridge, and what all others are.
+const FOR_ROOT: [&str; 8] = [
+    "iif", "lo", "uidrange", "0-0", "priority", "10918", "table", "main",
+];
+const FOR_OTHERS: [&str; 3] = ["priority", "10919", "prohibit"];
+
+/// The network of an address with a prefix of 24 bits, as are those of our bridges.
+fn network_of(address: &str) -> Option<String> {
+    let (first, _) = address.strip_suffix("/24")?.rsplit_once('.')?;
+    Some(format!("{first}.0/24"))
+}
+
+/// Removes the rules of a network; fine when absent.
+fn remove_rules(host: &LocalHost, id: &str, network: &str) -> Result<(), HostError> {
+    for priority in ["10918", "10919"] {
+        let rules = host.helper_of(id, "ip", &["rule", "show", "priority", priority], LIMIT)?;
+        let is_it = |line: &&str| line.contains(&format!(" to {network} "));
+        for _ in rules.lines().filter(is_it) {
+            ip(
+                host,
+                id,
+                &["rule", "delete", "to", network, "priority", priority],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The network that the bridge of this name is for, which is made from its number; `None` for other
+/// interfaces.
+fn network_of_bridge(name: &str) -> Option<String> {
+    let number: u8 = name.strip_prefix("plimsoll")?.parse().ok()?;
+    Some(format!("10.92.{number}.0/24"))
 }
 
 /// Joins a namespace to a bridge.
@@ -92,15 +137,18 @@ pub(super) fn join(
 /// Removes an interface of ours; fine when absent, or when what has its name is not ours.
 pub(super) fn remove_link(host: &LocalHost, id: &str, name: &str) -> Result<(), HostError> {
     let place = Path::new("/sys/class/net").join(name);
-    if !place.exists() {
-        return Ok(());
-    }
     let found = fs::read_to_string(place.join("address")).unwrap_or_default();
-    if found.trim() != mark(id, name) {
+    if place.exists() && found.trim() != mark(id, name) {
         // Somebody else's, who was faster: of ours there is nothing.
         return Ok(());
     }
-    ip(host, id, &["link", "delete", name])
+    if place.exists() {
+        ip(host, id, &["link", "delete", name])?;
+    }
+    match network_of_bridge(name) {
+        Some(network) => remove_rules(host, id, &network),
+        None => Ok(()),
+    }
 }
 
 /// Takes an interface of ours down or up.
@@ -212,6 +260,16 @@ pub(crate) fn networks_in_use() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rules_of_a_bridge_are_for_its_own_network() {
+        let of_address = network_of("10.92.7.254/24");
+        assert_eq!(of_address.as_deref(), Some("10.92.7.0/24"));
+        assert_eq!(of_address, network_of_bridge("plimsoll7"));
+        for other in ["plimsoll7n1", "eth0", "plimsoll", "plimsoll256"] {
+            assert_eq!(network_of_bridge(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn every_interface_has_a_mark_of_its_own() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts of a plan by the names of their nodes.
 
-use plimsoll_core::plan::{HERE, Node, Reach};
+use plimsoll_core::plan::{Action, HERE, Node, Reach};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +35,11 @@ pub trait Hosts {
         false
     }
 
+    /// Whether what this would remove is known to be no more, or nobody's wish any longer.
+    fn is_given_up(&self, _action: &Action) -> bool {
+        false
+    }
+
     /// Whether whoever asked for something wants it to end.
     fn is_stopping(&self) -> bool {
         false
@@ -54,7 +59,7 @@ pub struct Nodes {
     /// This program, as it is copied to nodes; looked at when the first one is reached.
     program: Option<Program>,
     copied: fn(&str, Uploaded),
-    /// Nodes that are no more.
+    /// Nodes and paths that are no more.
     gone: Vec<String>,
     /// Set when all is to end.
     stop: Option<Arc<AtomicBool>>,
@@ -102,7 +107,7 @@ impl Nodes {
         self
     }
 
-    /// The same, where these nodes are no more, nor what was made on them.
+    /// The same, where these nodes are no more, nor what was made on them; nor what lies at these paths.
     #[must_use]
     pub fn without(mut self, gone: &[String]) -> Self {
         self.gone = gone.to_vec();
@@ -205,6 +210,12 @@ impl Hosts for Nodes {
             Reached::Agent(host) => Ok(&mut **host),
             Reached::Not(why, _) => Err(HostError::State(why.clone())),
         }
+    }
+
+    fn is_given_up(&self, action: &Action) -> bool {
+        action
+            .removed_path()
+            .is_some_and(|path| self.gone.iter().any(|gone| gone == path))
     }
 
     fn is_gone(&self, node: &str) -> bool {

@@ -30,6 +30,7 @@ pub(super) fn tell(
         shown: format!("{program} {}", args.join(" ")),
         args,
         env: &BTreeMap::new(),
+        state: host.state.as_deref(),
         mark: &command_mark(id),
     };
     ready.run(LIMIT, host.clock()).map(|_| ())

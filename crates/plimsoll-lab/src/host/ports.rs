@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 
 use super::error::HostError;
 use super::{command, processes};
@@ -60,17 +60,46 @@ pub(crate) fn is_listening(pid: u32, port: u16) -> bool {
 
 /// Ports on which a process itself listens.
 pub(crate) fn listened_on(pid: u32) -> Vec<u16> {
+    let found = listening(pid).into_iter();
+    found.map(|(_, port)| port).collect()
+}
+
+/// Addresses and ports on which a process itself listens, in its own network.
+pub(crate) fn listening(pid: u32) -> Vec<(IpAddr, u16)> {
     let sockets: Vec<String> = sockets_of(pid).collect();
     let mut found = Vec::new();
     for table in ["tcp", "tcp6"] {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-        for (port, inode) in text.lines().filter_map(listener) {
-            if sockets.contains(&format!("socket:[{inode}]")) {
-                found.push(port);
+        for line in text.lines() {
+            if let Some((port, inode)) = listener(line)
+                && sockets.contains(&format!("socket:[{inode}]"))
+                && let Some(address) = local_address(line)
+            {
+                found.push((address, port));
             }
         }
     }
     found
+}
+
+/// The own address in a line of `/proc/net/tcp` or `tcp6`: words of 32 bits as the processor has them.
+fn local_address(line: &str) -> Option<IpAddr> {
+    let (digits, _) = line.split_whitespace().nth(1)?.rsplit_once(':')?;
+    let word = |at| u32::from_str_radix(digits.get(at..at + 8)?, 16).ok();
+    if digits.len() == 8 {
+        return Some(Ipv4Addr::from(word(0)?.to_ne_bytes()).into());
+    }
+    let mut bytes = [0; 16];
+    for (n, four) in bytes.chunks_exact_mut(4).enumerate() {
+        four.copy_from_slice(&word(8 * n)?.to_ne_bytes());
+    }
+    let address = Ipv6Addr::from(bytes);
+    // A socket for both versions has an address of version 4 in that of version 6.
+    Some(
+        address
+            .to_ipv4_mapped()
+            .map_or(address.into(), IpAddr::from),
+    )
 }
 
 /// What the descriptors of a process lead to.
@@ -126,6 +155,8 @@ mod tests {
         assert!(error.contains(&ourselves), "{error}");
         assert!(is_listening(std::process::id(), port));
         assert!(listened_on(std::process::id()).contains(&port));
+        let here = (IpAddr::from(Ipv4Addr::LOCALHOST), port);
+        assert!(listening(std::process::id()).contains(&here));
         assert_ne!(find_free(port, 2).unwrap(), port);
         drop(listener);
         // What a test beside this one was just starting may share the socket for a moment.

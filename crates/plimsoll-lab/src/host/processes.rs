@@ -4,7 +4,9 @@
 //! A process number is never remembered: after a crash it may belong to someone else. The mark in
 //! `/proc/<pid>/environ` is set by us before the program starts and stays until it ends.
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::Duration;
@@ -96,19 +98,34 @@ pub(crate) fn all() -> Vec<u32> {
 /// Living processes, other than this one, whose environment has exactly this mark. One that was
 /// started an instant ago has none yet: the kernel writes it after `exec` has let its parent go on.
 pub(crate) fn marked(mark: &str) -> Vec<u32> {
-    let wanted = format!("{MARK_VARIABLE}={mark}");
     let ourselves = std::process::id();
     let mut found = all();
     found.retain(|&pid| {
         pid != ourselves
-            && fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-                environ
-                    .split(|&byte| byte == 0)
-                    .any(|variable| variable == wanted.as_bytes())
-            })
+            && carries(pid, mark)
             && stat_of(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X' | 'x'))
     });
     found
+}
+
+/// The mark of a process, if it has one.
+pub(crate) fn mark_of(pid: u32) -> Option<String> {
+    String::from_utf8(variable(pid, MARK_VARIABLE)?).ok()
+}
+
+/// Whether the environment of a process has exactly this mark.
+fn carries(pid: u32, mark: &str) -> bool {
+    variable(pid, MARK_VARIABLE).is_some_and(|found| found == mark.as_bytes())
+}
+
+/// A variable in the environment that a process was started with.
+pub(crate) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
+    let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environ.split(|&byte| byte == 0);
+    variables.find_map(|variable| {
+        let value = variable.strip_prefix(name.as_bytes())?;
+        Some(value.strip_prefix(b"=")?.to_vec())
+    })
 }
 
 /// Ends every process with this mark and waits until they are gone.
@@ -147,9 +164,9 @@ fn stop_within(grace: Duration, mark: &str, clock: &dyn Clock) -> Result<(), Hos
         }
         for pid in living {
             if waited > grace {
-                signal(pid, Signal::KILL);
+                signal(pid, mark, Signal::KILL);
             } else if !told.contains(&pid) {
-                signal(pid, Signal::TERM);
+                signal(pid, mark, Signal::TERM);
                 told.push(pid);
             }
         }
@@ -172,7 +189,9 @@ pub(crate) fn kill(mark: &str, clock: &dyn Clock) -> Result<bool, HostError> {
             return Err(HostError::State(stuck(mark, &living)));
         }
         any = true;
-        living.iter().for_each(|&pid| signal(pid, Signal::KILL));
+        living
+            .iter()
+            .for_each(|&pid| signal(pid, mark, Signal::KILL));
         clock.pause(MOMENT);
         living.iter().for_each(|&pid| collect(pid));
     }
@@ -189,7 +208,9 @@ pub(crate) fn kill_server(mark: &str, clock: &dyn Clock) -> Result<(), HostError
 /// Stops every process with this mark where it is.
 pub(crate) fn pause(mark: &str) -> Result<(), HostError> {
     let living = marked(mark);
-    living.iter().for_each(|&pid| signal(pid, Signal::STOP));
+    living
+        .iter()
+        .for_each(|&pid| signal(pid, mark, Signal::STOP));
     if living.is_empty() {
         return Err(nobody(mark));
     }
@@ -199,7 +220,9 @@ pub(crate) fn pause(mark: &str) -> Result<(), HostError> {
 /// Lets every process with this mark go on; none is as good as all.
 pub(crate) fn resume(mark: &str) -> Result<(), HostError> {
     let living = marked(mark);
-    living.iter().for_each(|&pid| signal(pid, Signal::CONT));
+    living
+        .iter()
+        .for_each(|&pid| signal(pid, mark, Signal::CONT));
     Ok(())
 }
 
@@ -222,10 +245,17 @@ fn stuck(mark: &str, pids: &[u32]) -> String {
     )
 }
 
-fn signal(pid: u32, signal: Signal) {
+/// Signals a process if it is the one with this mark: by its number alone another one could be met that
+/// was given it meanwhile.
+fn signal(pid: u32, mark: &str, signal: Signal) {
+    let process = to_pid(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
     // An error means that it is already gone, or not ours: the next look tells.
-    if let Some(pid) = to_pid(pid) {
-        let _ = kill_process(pid, signal);
+    let Some(Ok(process)) = process else {
+        return;
+    };
+    // What is read now is this process's own, or the process is gone and the signal meets nobody.
+    if carries(pid, mark) {
+        let _ = pidfd_send_signal(&process, signal);
     }
 }
 

@@ -7,7 +7,6 @@
 //! 10 ms.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::fstat;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
@@ -27,10 +26,6 @@ use super::error::HostError;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a program may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(3);
-/// Most bytes of each output, which are in memory; a program that writes more has no result in
-/// them and is ended.
-const OUTPUT_MAX: u64 = 256 << 20;
-
 /// What a timed program is given.
 #[derive(Debug, Clone, Copy)]
 pub struct Job<'a> {
@@ -80,6 +75,7 @@ impl LocalHost {
             program: &path,
             args: args.to_vec(),
             env: &BTreeMap::new(),
+            state: self.state.as_deref(),
             mark: job.mark,
             shown: shown.clone(),
         };
@@ -107,7 +103,7 @@ impl LocalHost {
                     output: command::last_lines(&mut errors),
                 });
             }
-            End::Loud => return Err(loud(&shown)),
+            End::Loud => return Err(command::loud(&shown)),
             End::Itself => {}
         }
         if !status.success() {
@@ -150,7 +146,7 @@ impl LocalHost {
         loop {
             let mut watched = [PollFd::new(&process, PollFlags::IN)];
             let polled = poll(&mut watched, Some(&look));
-            if is_loud(written)? {
+            if command::is_loud(written).map_err(|error| to_errno(&error))? {
                 return Ok(End::Loud);
             }
             match polled {
@@ -196,21 +192,8 @@ enum End {
     Loud,
 }
 
-fn loud(command: &str) -> HostError {
-    HostError::State(format!(
-        "'{command}' wrote more than {} MiB of output, which no result has; make it quieter",
-        OUTPUT_MAX >> 20
-    ))
-}
-
-/// Whether a program wrote more than is kept.
-fn is_loud(written: [&File; 2]) -> rustix::io::Result<bool> {
-    for file in written {
-        if u64::try_from(fstat(file)?.st_size).unwrap_or(0) > OUTPUT_MAX {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+fn to_errno(error: &std::io::Error) -> rustix::io::Errno {
+    rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO)
 }
 
 fn pid_of(child: &Child) -> rustix::io::Result<Pid> {
@@ -301,6 +284,15 @@ mod tests {
         ] {
             let error = run(script, minute, &go).unwrap_err().to_string();
             assert!(error.contains("more than 256 MiB"), "{script}: {error}");
+        }
+        // So it is with commands of plans and questions.
+        let host = LocalHost::new(SearchPath::new("".as_ref()));
+        for script in [
+            "truncate -s 300M /proc/self/fd/1; sleep 60",
+            "truncate -s 300M /proc/self/fd/2",
+        ] {
+            let error = host.output("sh", &["-c", script], minute).unwrap_err();
+            assert!(error.to_string().contains("more than 256 MiB"), "{error}");
         }
         let stopped = run("sleep 60", minute, &AtomicBool::new(true));
         assert_eq!(stopped.unwrap(), None);

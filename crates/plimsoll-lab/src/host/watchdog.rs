@@ -110,14 +110,14 @@ fn ask(portal: SocketAddr, patience: Duration) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&portal, patience)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))?;
-    stream.write_all(&login())?;
+    let discovery = b"InitiatorName=iqn.2026-01.lab.plimsoll:watchdog\0SessionType=Discovery\0";
+    stream.write_all(&login(discovery))?;
     let mut first = [0_u8; 1];
     stream.read_exact(&mut first)
 }
 
-/// A login request (RFC 7143, 11.12) for a session of discovery.
-fn login() -> Vec<u8> {
-    let text = b"InitiatorName=iqn.2026-01.lab.plimsoll:watchdog\0SessionType=Discovery\0";
+/// A login request (RFC 7143, 11.12) with these pairs of names and values.
+pub(super) fn login(text: &[u8]) -> Vec<u8> {
     let mut request = vec![0_u8; 48];
     // Login, to be answered at once; from operational negotiation straight to the full phase.
     request[0] = 0x43;
@@ -151,7 +151,7 @@ mod tests {
         let portal = target.local_addr().unwrap();
         let served = std::thread::spawn(move || {
             let (mut stream, _) = target.accept().unwrap();
-            let mut request = vec![0; login().len()];
+            let mut request = vec![0; 48 + 72];
             stream.read_exact(&mut request).unwrap();
             stream.write_all(&[0x23]).unwrap();
             request

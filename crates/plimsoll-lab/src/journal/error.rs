@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Kind;
+use crate::host::PlaceError;
 
 /// A journal that cannot be used; the text completes "failed to …: ".
 #[derive(Debug, thiserror::Error)]
@@ -33,12 +34,26 @@ pub enum JournalError {
         /// What it is.
         kind: Kind,
     },
+    /// The directory it is in is not ours.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// It is not a journal of ours.
     #[error("{} {why}", path.display())]
     Unreadable {
         /// Its file.
         path: PathBuf,
         /// Why, and what to do.
+        why: String,
+    },
+    /// It was one, and not all of it can be read any more.
+    #[error(
+        "{} {why}; what carries its marks on this machine is taken away all the same: look into it for what else \
+         it names, then remove it", path.display()
+    )]
+    Damaged {
+        /// Its file.
+        path: PathBuf,
+        /// Where.
         why: String,
     },
     /// The system said no.

@@ -56,7 +56,7 @@ pub(super) fn alone(file: &File) -> bool {
 /// Fails with "not found" when the path leads to another file by now: whoever had the lock before
 /// us may have removed the journal, and others may have begun a new one.
 pub(super) fn check_same(file: &File, path: &Path) -> io::Result<()> {
-    let (ours, there) = (file.metadata()?, path.metadata()?);
+    let (ours, there) = (file.metadata()?, path.symlink_metadata()?);
     if (ours.dev(), ours.ino()) == (there.dev(), there.ino()) {
         Ok(())
     } else {
@@ -68,7 +68,7 @@ pub(super) fn check_same(file: &File, path: &Path) -> io::Result<()> {
 ///
 /// Asked of the open files of each process: the kernel's table of all locks is read in pieces, and
 /// a lock taken or dropped elsewhere between two of them makes it skip others.
-pub(super) fn holder(path: &Path) -> Option<u32> {
+pub(crate) fn holder(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut holders = processes

@@ -12,21 +12,25 @@ mod record;
 mod state;
 
 pub use error::JournalError;
+pub(crate) use lock::holder;
 pub use record::{Changing, Entry, Record};
 pub use state::StateDir;
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Ask, Made, Node, Site, Step, file_name_of};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, RenameFlags, flock, linkat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::host::{Clock, Owner};
+use crate::host::{Clock, Owner, places};
 use lock::LOCK_WAIT;
 use record::Line;
 
@@ -116,27 +120,23 @@ impl Journal {
     /// [`JournalError::Exists`] when the same undertaking has one; else when it cannot be written.
     pub fn create(state: &StateDir, header: Header) -> Result<Journal, JournalError> {
         let dir = state.journals();
-        state::create_private(&dir).map_err(JournalError::io("create", &dir))?;
+        let held = state.hold_made()?;
         let path = dir.join(header.kind.file_name());
         let early = state.temporary(&header.owner);
-        let written = write_header(&early, &header);
-        let linked = written.and_then(|file| {
-            // A link, unlike a renaming, never replaces; it appears with the header or not at all.
-            match fs::hard_link(&early, &path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    Err(JournalError::Exists {
-                        kind: header.kind.clone(),
-                        path: path.clone(),
-                    })
-                }
-                Err(error) => Err(JournalError::io("create", &path)(error)),
-                Ok(()) => Ok(file),
-            }
-        });
-        // It served only to make the link; one that stays is removed by the next cleaning up.
-        let _ = fs::remove_file(&early);
-        let file = linked?;
-        state::sync_dir(&dir).map_err(JournalError::io("write", &dir))?;
+        let file = write_header(&held, &early, &header)?;
+        let named = name_it(&held, &early, &path);
+        if named.is_err() {
+            // One that stays is removed by the next cleaning up.
+            let _ = fs::remove_file(&early);
+        }
+        named.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => JournalError::Exists {
+                kind: header.kind.clone(),
+                path: path.clone(),
+            },
+            _ => JournalError::io("create", &path)(error),
+        })?;
+        rustix::fs::fsync(&held).map_err(|errno| JournalError::io("write", &dir)(errno.into()))?;
         Ok(Journal {
             file,
             path,
@@ -373,14 +373,28 @@ fn in_use(early: &Record, path: &Path, pid: Option<u32>) -> JournalError {
 
 /// Opens a journal's file, with what it says at this moment.
 fn open_file(path: &Path) -> Result<(File, Record), JournalError> {
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .read(true)
-        .write(true)
-        .open(path)
-        .map_err(JournalError::io("open", path))?;
+    let mut file = open_journal(path, OFlags::RDWR)?;
     let (record, _) = Record::parse(&mut file, path)?;
     Ok((file, record))
+}
+
+/// Opens the file of a journal in a directory that is ours: no link is followed, and nothing is waited
+/// for that is no file.
+fn open_journal(path: &Path, how: OFlags) -> Result<File, JournalError> {
+    let absent = || JournalError::io("open", path)(io::ErrorKind::NotFound.into());
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(absent());
+    };
+    let held = places::hold(dir)?.ok_or_else(absent)?;
+    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(&held, name, flags, Mode::empty()) {
+        Ok(file) => Ok(file.into()),
+        Err(Errno::LOOP) => Err(JournalError::Unreadable {
+            path: path.into(),
+            why: "is a link, and no journal of ours; look into it, then remove it".into(),
+        }),
+        Err(errno) => Err(JournalError::io("open", path)(errno.into())),
+    }
 }
 
 /// What a locked journal says, now that nobody else changes it, and the length of its whole part.
@@ -391,20 +405,33 @@ fn read_locked(file: &mut File, path: &Path) -> Result<(Record, u64), JournalErr
     Record::parse(file, path)
 }
 
-fn write_header(path: &Path, header: &Header) -> Result<File, JournalError> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        // Whatever the umask: a journal that others can write is not trusted.
-        .mode(0o644)
-        .open(path)
-        .map_err(JournalError::io("create", path))?;
+fn write_header(dir: &OwnedFd, path: &Path, header: &Header) -> Result<File, JournalError> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let name = path.file_name().unwrap_or_default();
+    // Whatever the umask: a journal that others can write is not trusted, and what it tells is theirs
+    // neither.
+    let opened = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600));
+    let create = |errno: Errno| JournalError::io("create", path)(errno.into());
+    let mut file = File::from(opened.map_err(create)?);
     write_line(&mut file, header).map_err(JournalError::io("write", path))?;
     // Locked before others can see it; nobody else has this file, so it cannot fail for a lock.
     flock(&file, FlockOperation::NonBlockingLockExclusive)
         .map_err(|errno| JournalError::io("lock", path)(errno.into()))?;
     Ok(file)
+}
+
+/// Gives a prepared journal its name, under which it appears with its header or not at all. Nothing is
+/// ever replaced.
+fn name_it(dir: &OwnedFd, early: &Path, path: &Path) -> io::Result<()> {
+    let [early, name] = [early, path].map(|path| path.file_name().unwrap_or_default());
+    match renameat_with(dir, early, dir, name, RenameFlags::NOREPLACE) {
+        // Some file systems cannot promise that; a link never replaces.
+        Err(Errno::INVAL) => {
+            linkat(dir, early, dir, name, AtFlags::empty())?;
+            Ok(unlinkat(dir, early, AtFlags::empty())?)
+        }
+        other => Ok(other?),
+    }
 }
 
 fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {

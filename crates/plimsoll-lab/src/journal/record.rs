@@ -3,15 +3,15 @@
 
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Action, Made, Ready, Site, Step};
+use rustix::fs::{FileType, OFlags, PROC_SUPER_MAGIC};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::error::JournalError;
 use super::{Header, Kind};
-use crate::host::{Owner, is_alive};
+use crate::host::{Owner, is_alive, places};
 
 /// Largest journal we read. Ours have some ten kilobytes; a larger file is not one.
 const MAX_BYTES: u64 = 16 << 20;
@@ -166,7 +166,7 @@ impl Record {
     /// # Errors
     /// When it cannot be read or is not a journal we understand.
     pub fn read(path: &Path) -> Result<Record, JournalError> {
-        let mut file = File::open(path).map_err(JournalError::io("open", path))?;
+        let mut file = super::open_journal(path, OFlags::RDONLY)?;
         Record::parse(&mut file, path).map(|(record, _)| record)
     }
 
@@ -176,19 +176,33 @@ impl Record {
             path: path.into(),
             why,
         };
-        let data = file.metadata().map_err(JournalError::io("look at", path))?;
+        let data = rustix::fs::fstat(&*file);
+        let data = data.map_err(|errno| JournalError::io("look at", path)(errno.into()))?;
+        let is_file = places::kind(&data) == FileType::RegularFile && data.st_nlink == 1;
+        // Files of procfs belong to whoever runs a program, and say what its starter wants.
+        let is_kept = rustix::fs::fstatfs(&*file).is_ok_and(|on| on.f_type != PROC_SUPER_MAGIC);
+        if !is_file || !is_kept {
+            return Err(unreadable(
+                "is not a file of its own, so it is not trusted; look into it, then remove it"
+                    .into(),
+            ));
+        }
         // A journal names commands: one that somebody else put there is not carried out.
-        if data.uid() != rustix::process::geteuid().as_raw() || data.mode() & 0o022 != 0 {
+        let is_ours = data.st_uid == rustix::process::geteuid().as_raw();
+        if !is_ours || !places::is_ours(&data) {
             return Err(unreadable(
                 "can be written by another user, so it is not trusted; look into it, then remove it"
                     .into(),
             ));
         }
-        if data.len() > MAX_BYTES {
+        let length = u64::try_from(data.st_size).unwrap_or(u64::MAX);
+        if length > MAX_BYTES {
             return Err(unreadable("is too large for a journal; remove it".into()));
         }
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)
+        // It may grow meanwhile.
+        file.take(MAX_BYTES)
+            .read_to_end(&mut bytes)
             .map_err(JournalError::io("read", path))?;
         let whole = bytes
             .iter()
@@ -199,7 +213,7 @@ impl Record {
             .filter(|l| !l.is_empty());
         let first = lines.next().unwrap_or_default();
         let mut record = Record {
-            header: parse_header(first).map_err(unreadable)?,
+            header: parse_header(first, path)?,
             entries: Vec::new(),
             made: None,
             standing: false,
@@ -209,7 +223,10 @@ impl Record {
         for (n, line) in lines.enumerate() {
             let line = serde_json::from_slice(line).map_err(|e| e.to_string());
             line.and_then(|line| record.add(line))
-                .map_err(|error| unreadable(format!("is damaged in line {}: {error}", n + 2)))?;
+                .map_err(|error| JournalError::Damaged {
+                    path: path.into(),
+                    why: format!("is damaged in line {}: {error}", n + 2),
+                })?;
         }
         Ok((record, whole as u64))
     }
@@ -245,18 +262,24 @@ impl Record {
 }
 
 /// The version is looked at before the rest, which a newer program may have changed.
-fn parse_header(line: &[u8]) -> Result<Header, String> {
+fn parse_header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
     #[derive(Deserialize)]
     struct Versioned {
         format: FormatVersion,
     }
-    let not_ours = |error: serde_json::Error| format!("is not a journal: {error}");
-    let Versioned { format } = serde_json::from_slice(line).map_err(not_ours)?;
+    let damaged = |error: serde_json::Error| JournalError::Damaged {
+        path: path.into(),
+        why: format!("is not a journal: {error}"),
+    };
+    let Versioned { format } = serde_json::from_slice(line).map_err(damaged)?;
     if !FormatVersion::JOURNAL.reads(format) {
-        return Err(format!(
-            "has format {format}, and this program reads {}; use the version that wrote it",
-            FormatVersion::JOURNAL
-        ));
+        return Err(JournalError::Unreadable {
+            path: path.into(),
+            why: format!(
+                "has format {format}, and this program reads {}; use the version that wrote it",
+                FormatVersion::JOURNAL
+            ),
+        });
     }
-    serde_json::from_slice(line).map_err(not_ours)
+    serde_json::from_slice(line).map_err(damaged)
 }

@@ -4,6 +4,7 @@
 use super::*;
 use crate::host::SystemClock;
 use plimsoll_core::plan::Action;
+use std::os::unix::fs::PermissionsExt;
 
 fn header(kind: Kind) -> Header {
     Header {
@@ -144,7 +145,6 @@ fn only_the_owner_undoes_what_is_at_work() {
 
 #[test]
 fn journals_others_can_write_are_not_trusted() {
-    use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let journal = Journal::create(&StateDir::new(dir.path()), header(stack())).unwrap();
     let path = journal.path().to_path_buf();
@@ -154,18 +154,92 @@ fn journals_others_can_write_are_not_trusted() {
 }
 
 #[test]
-fn temporaries_of_processes_that_are_gone_are_removed() {
+fn temporaries_of_processes_that_are_gone_are_removed_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::new(dir.path());
-    fs::create_dir_all(state.journals()).unwrap();
+    state.hold_made().unwrap();
     let (gone, ours) = (
         state.temporary(&dead_owner()),
         state.temporary(&Owner::this()),
     );
-    fs::write(&gone, "x").unwrap();
-    fs::write(&ours, "x").unwrap();
-    state.remove_abandoned_temporaries().unwrap();
-    assert!(!gone.exists() && ours.exists());
+    let boot = Owner::this().boot;
+    let theirs = [
+        "thesis.tmp".to_owned(),
+        "1_1.tmp".to_owned(),
+        "1_1_boot.tmp".to_owned(),
+        format!("0_1_{boot}.tmp"),
+        format!("1_1_{boot}_1.tmp"),
+        format!("1_1_{boot}.tmp.tmp"),
+    ]
+    .map(|name| state.journals().join(name));
+    for path in theirs.iter().chain([&gone, &ours]) {
+        fs::write(path, "x").unwrap();
+    }
+    // A link with the name of one is none.
+    let link = state.temporary(&Owner {
+        started_ticks: 2,
+        ..Owner::this()
+    });
+    std::os::unix::fs::symlink(&theirs[0], &link).unwrap();
+    assert_eq!(state.abandoned().unwrap(), std::slice::from_ref(&gone));
+    state.remove_abandoned().unwrap();
+    assert!(!gone.exists() && ours.exists() && link.is_symlink());
+    assert!(theirs.iter().all(|path| path.exists()));
+}
+
+#[test]
+fn what_is_no_file_of_its_own_is_no_journal_and_hangs_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path());
+    let journal = Journal::create(&state, header(stack())).unwrap();
+    let whole = journal.path().to_path_buf();
+    drop(journal);
+    let elsewhere = dir.path().join("elsewhere");
+    fs::copy(&whole, &elsewhere).unwrap();
+    fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o600)).unwrap();
+    let place = |name: &str| state.journals().join(name);
+    let link = place("run-link.jsonl");
+    std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+    // What any user can make out of a program of root's that waits.
+    let proc = place("run-proc.jsonl");
+    std::os::unix::fs::symlink("/proc/self/cmdline", &proc).unwrap();
+    let second = place("run-second.jsonl");
+    fs::hard_link(&elsewhere, &second).unwrap();
+    let fifo = place("run-fifo.jsonl");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let folder = place("run-folder.jsonl");
+    fs::create_dir(&folder).unwrap();
+    for path in [link, proc, second, fifo, folder] {
+        let read = Record::read(&path).unwrap_err().to_string();
+        let opened = Journal::open(&path, &SystemClock::new()).unwrap_err();
+        for error in [read, opened.to_string()] {
+            assert!(error.contains(path.to_str().unwrap()), "{error}");
+        }
+    }
+    assert!(Record::read(&whole).is_ok());
+}
+
+#[test]
+fn journals_in_a_place_of_others_are_not_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateDir::new(dir.path().join("state"));
+    let journal = Journal::create(&state, header(stack())).unwrap();
+    let path = journal.path().to_path_buf();
+    drop(journal);
+    for at in [state.path().to_path_buf(), state.journals()] {
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(state.journal_files().is_err() && state.remove_abandoned().is_err());
+        assert!(Record::read(&path).is_err());
+        assert!(Journal::create(&state, header(Kind::Run("r".into()))).is_err());
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(Record::read(&path).is_ok());
+    }
+    // The directory of journals may not be led elsewhere.
+    let moved = dir.path().join("moved");
+    fs::rename(state.journals(), &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, state.journals()).unwrap();
+    assert!(state.journal_files().is_err());
 }
 
 /// A clock whose first pause is the moment in which something happens.
@@ -308,6 +382,7 @@ fn what_served_only_while_a_stack_was_made_is_over() {
     let state = StateDir::new(dir.path());
     let mut journal = Journal::create(&state, header(stack())).unwrap();
     let is = |path: &str| Action::MountIs {
+        sources: Vec::new(),
         path: path.into(),
         file_system: "fuse".into(),
     };

@@ -44,8 +44,7 @@ fn facts(file_system: &str, mount_source: &str) -> TargetFacts {
         size_bytes: 1 << 34,
         free_bytes: 1 << 33,
         direct_align_bytes: 4096,
-        targets: Vec::new(),
-        striping: String::new(),
+        ..TargetFacts::default()
     }
 }
 

@@ -29,7 +29,7 @@ impl Place {
             ..Made::default()
         };
         let directory = self.base.path().join("mnt/arm");
-        prove(&made, &directory, "t-1", depth, hosts)
+        prove(&made, Some(&directory), "t-1", depth, hosts)
     }
 
     fn outcome(&self, proof: Proof, hosts: &mut dyn Hosts) -> Outcome {
@@ -55,12 +55,49 @@ fn a_sync_that_reaches_no_disk_is_seen() {
         dir: place.path("bricks"),
     };
     let mut host = FakeHost::new();
-    host.flushes = vec![5, 5 + FLUSHES];
+    // Looks: before a sync, after it, and after as long a pause.
+    let each_sync = vec![5, 6, 6];
+    let no_sync = vec![5, 5, 5];
+    let others_too = vec![5, 6, 7];
+    let only_others = vec![5, 5, 9];
+    host.flushes = each_sync.clone();
     let seen = place.outcome(proof(), &mut host);
     assert!(matches!(seen, Outcome::Passed(_)), "{seen:?}");
-    host.flushes = vec![5, 6];
+    for flushes in [no_sync, only_others] {
+        host = FakeHost::new();
+        host.flushes = flushes;
+        let seen = place.outcome(proof(), &mut host);
+        assert!(matches!(seen, Outcome::Failed(_)), "{seen:?}");
+    }
+    // Somebody else's could be all of them.
+    host = FakeHost::new();
+    host.flushes = others_too;
     let seen = place.outcome(proof(), &mut host);
-    assert!(matches!(seen, Outcome::Failed(_)), "{seen:?}");
+    assert!(
+        matches!(&seen, Outcome::Unseen(text) if text.contains("others")),
+        "{seen:?}"
+    );
+    // One whose server is gone is not there, however much the disk flushes.
+    host = FakeHost::new();
+    host.flushes = each_sync;
+    let made = Made {
+        mount_dir: place.path("mnt"),
+        proofs: vec![proof()],
+        servers: vec![Server {
+            name: "tgtd1".into(),
+            node: HERE.into(),
+            marks: vec!["gone".into()],
+            asked: None,
+            restore: Vec::new(),
+        }],
+        ..Made::default()
+    };
+    let directory = place.base.path().join("mnt/arm");
+    let proved = prove(&made, Some(&directory), "t-1", Depth::Quick, &mut host);
+    assert!(
+        matches!(&proved[0].outcome, Outcome::Unseen(text) if text.contains("tgtd1 is gone")),
+        "{proved:?}"
+    );
     host.flushes = vec![];
     let seen = place.outcome(proof(), &mut host);
     assert!(matches!(seen, Outcome::Unseen(_)), "{seen:?}");
@@ -97,6 +134,63 @@ fn a_door_that_is_open_is_seen() {
     let mut without = host().allow("no-such-program");
     let seen = place.outcome(proof("no-such-program"), &mut without);
     assert!(matches!(seen, Outcome::Unseen(_)), "{seen:?}");
+}
+
+#[test]
+fn what_another_user_gains_is_seen() {
+    let place = Place::new();
+    let proof = || Proof::Closed {
+        node: HERE.into(),
+        dirs: Vec::new(),
+        marks: Vec::new(),
+        addresses: Vec::new(),
+        exports: Vec::new(),
+    };
+    let mut host = FakeHost::new();
+    host.stranger.doors = 2;
+    let seen = place.outcome(proof(), &mut host);
+    assert!(
+        matches!(&seen, Outcome::Passed(text) if text.contains("2 addresses")),
+        "{seen:?}"
+    );
+    host.stranger.unknown = vec!["what nc serves at 127.0.0.1:9".into()];
+    let seen = place.outcome(proof(), &mut host);
+    assert!(
+        matches!(&seen, Outcome::Unseen(text) if text.contains("nc serves")),
+        "{seen:?}"
+    );
+    host.stranger.gained = vec!["list /base".into()];
+    let seen = place.outcome(proof(), &mut host);
+    assert_eq!(
+        seen,
+        Outcome::Failed("another user could list /base".into())
+    );
+}
+
+#[test]
+fn where_nothing_is_mounted_strangers_are_looked_at_all_the_same() {
+    let made = Made {
+        proofs: vec![
+            Proof::Hidden {
+                node: HERE.into(),
+                dirs: Vec::new(),
+            },
+            Proof::Closed {
+                node: HERE.into(),
+                dirs: Vec::new(),
+                marks: Vec::new(),
+                addresses: Vec::new(),
+                exports: Vec::new(),
+            },
+        ],
+        ..Made::default()
+    };
+    let proved = prove(&made, None, "t-1", Depth::Whole, &mut FakeHost::new());
+    assert_eq!(proved.len(), 1);
+    assert!(
+        matches!(proved[0].outcome, Outcome::Passed(_)),
+        "{proved:?}"
+    );
 }
 
 #[test]
@@ -137,6 +231,58 @@ fn data_that_go_with_a_node_are_seen_and_it_is_brought_back() {
     };
     assert!(text.starts_with("without n1: "), "{text}");
     assert!(!Path::new(&away).exists());
+    // One that does not come back is no proof that could not be seen.
+    let stays_away = proof(vec![], moving(&away, &files));
+    let seen = place.outcome(stays_away, &mut host());
+    assert!(
+        matches!(&seen, Outcome::Failed(text) if text.starts_with("could not bring n1 back: ")),
+        "{seen:?}"
+    );
     // Nobody's node is taken away by a quick look.
     assert!(place.prove(gone, Depth::Quick, &mut host()).is_empty());
+}
+
+/// Names what this process holds open below a directory while it is asked for something, as what
+/// unmounts a file system would find it.
+struct Unmounter {
+    host: LocalHost,
+    below: PathBuf,
+    held: Vec<PathBuf>,
+}
+
+impl Hosts for Unmounter {
+    fn on(&mut self, _node: &str) -> Result<&mut dyn crate::host::Host, HostError> {
+        let mine = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let open = mine.filter_map(|entry| fs::read_link(entry.path()).ok());
+        self.held
+            .extend(open.filter(|path| path.starts_with(&self.below)));
+        Ok(&mut self.host)
+    }
+
+    fn meet(&mut self, _: &[plimsoll_core::plan::Node]) {}
+
+    fn trust(&mut self, _: &str, _: &[String]) {}
+
+    fn here(&self) -> &dyn crate::host::Host {
+        &self.host
+    }
+}
+
+#[test]
+fn what_brings_a_node_back_can_unmount_what_the_proof_works_in() {
+    let place = Place::new();
+    let look = || vec![(HERE.to_owned(), Action::Run(Cmd::new("true", [""; 0])))];
+    let proof = Proof::Survives {
+        node: "n1".into(),
+        lose: look(),
+        restore: look(),
+    };
+    let mut hosts = Unmounter {
+        host: host(),
+        below: place.path("mnt").into(),
+        held: Vec::new(),
+    };
+    let seen = place.outcome(proof, &mut hosts);
+    assert!(matches!(seen, Outcome::Passed(_)), "{seen:?}");
+    assert!(hosts.held.is_empty(), "{:?}", hosts.held);
 }

@@ -8,10 +8,9 @@
 
 use plimsoll_core::plan::{Made, Plan, Step};
 
-use super::manage::journal_file;
-use super::manage::{kernel_has_md, kernel_has_nfs};
+use super::manage::{journal_file, kernel_has_md, kernel_has_nfs, order_of};
 use super::site::{add_new_nodes, grown};
-use super::{Choice, Inventory, Order, SiteError, SpecError, Unmet, Verb};
+use super::{Choice, Inventory, Order, ScrubCount, SiteError, SpecError, Unmet, Verb};
 use crate::host::{HostError, Hosts};
 use crate::journal::{Journal, JournalError, Record, StateDir};
 use crate::raise::{RaiseError, extend};
@@ -101,6 +100,15 @@ pub fn change(
     over?;
     watch(Moment::Done);
     Ok(planned.made)
+}
+
+/// What the last reading of everything in a stack that is up found, where that is known.
+pub fn scrubbed(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Option<ScrubCount> {
+    let record = Record::read(&journal_file(name, state)).ok()?;
+    let ask = record.header.ask.as_ref()?;
+    let choice = Choice::of(ask.parts.clone()).ok()?;
+    let order = order_of(&record, ask, &choice, hosts.here());
+    choice.stack.scrubbed(&order, &record, hosts)
 }
 
 /// A change as it is going to be made.

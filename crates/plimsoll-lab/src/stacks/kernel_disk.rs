@@ -102,7 +102,7 @@ impl KernelDisk {
         plan.step_on(on, "attach the disk", attach, Some(detach));
         let at = format!("{dir}/mnt");
         let fs = order.settings().text("fs");
-        file_system::add_mount_at(&mut plan, on, (Arg::Text(link), fs), &at);
+        file_system::add_mount_at(&mut plan, on, (&[Arg::Text(link)], fs), &at);
         let made = Made {
             mount_dir: at,
             file_system: fs.into(),

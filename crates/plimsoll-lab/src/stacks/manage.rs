@@ -4,12 +4,16 @@
 //! Invariant: everything that can be known to be missing is said before anything is changed.
 
 use plimsoll_core::format::FormatVersion;
-use plimsoll_core::plan::{Action, Ask, Made, Node, Plan, Question, Site};
+use plimsoll_core::plan::{
+    Action, Arg, Ask, Cmd, HERE, Made, Node, Plan, Proof, Question, Ready, Site, Step,
+};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::node::chain;
 use super::site::{add_nodes, site};
 use super::{Choice, Options, Order, Place, SiteError, Unmet};
 use crate::host::{Clock, Host, HostError, Hosts, Owner, rfc3339};
@@ -49,6 +53,17 @@ pub enum UpError {
         name: String,
         /// Where.
         mount_dir: String,
+    },
+    /// It was up, and something of it has ended, as all of it has when the machine was started anew.
+    #[error(
+        "stack '{name}' was stood up and is not whole any more ({why}); take it down with: plimsoll \
+         stack down '{name}'"
+    )]
+    Ended {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// A process is bringing it up at this moment.
     #[error("stack '{name}' is being brought up by process {pid}; wait for it or end it")]
@@ -117,6 +132,8 @@ pub struct Status {
     pub since: String,
     /// What is wrong with it; empty when it is healthy.
     pub problems: Vec<String>,
+    /// What it lacks of what makes it safe, although it serves.
+    pub degraded: Vec<String>,
     /// What its servers say of themselves, where they can be asked.
     pub told: Vec<String>,
 }
@@ -305,7 +322,7 @@ pub fn up(
     hosts: &mut dyn Hosts,
 ) -> Result<Up, UpError> {
     let name = choice.parts.to_string();
-    check_not_up(&name, state)?;
+    check_not_up(&name, state, hosts)?;
     let planned = plan(choice, options, hosts)?;
     let nodes = planned.ask.site.servers.clone();
     let header = Header {
@@ -320,16 +337,18 @@ pub fn up(
     };
     let journal = match Journal::create(state, header) {
         // Somebody was faster between the look and now.
-        Err(JournalError::Exists { .. }) => {
-            check_not_up(&name, state).and(Err(UpError::Unfinished { name: name.clone() }))?
-        }
+        Err(JournalError::Exists { .. }) => check_not_up(&name, state, hosts)
+            .and(Err(UpError::Unfinished { name: name.clone() }))?,
         other => other?,
     };
     raise(&planned.plan, Some(&planned.made), hosts, journal)?;
+    let mut made = planned.made;
+    let proofs = closed(&planned.plan.steps, &nodes, &made);
+    made.proofs.extend(proofs);
     Ok(Up {
         name,
         id: planned.id,
-        made: planned.made,
+        made,
         nodes,
     })
 }
@@ -378,13 +397,22 @@ pub fn record(name: &str, state: &StateDir) -> Result<Record, JournalError> {
     Record::read(&journal_file(name, state))
 }
 
-fn check_not_up(name: &str, state: &StateDir) -> Result<(), UpError> {
+fn check_not_up(name: &str, state: &StateDir, hosts: &mut dyn Hosts) -> Result<(), UpError> {
     let path = journal_file(name, state);
     if !path.exists() {
         return Ok(());
     }
     let record = Record::read(&path)?;
-    Err(if record.standing {
+    let ended = match record.standing {
+        true => problems(&record, hosts).into_iter().next(),
+        false => None,
+    };
+    Err(if let Some(why) = ended {
+        UpError::Ended {
+            name: name.into(),
+            why,
+        }
+    } else if record.standing {
         UpError::AlreadyUp {
             name: name.into(),
             mount_dir: record.header.mount_dir.unwrap_or_default(),
@@ -455,12 +483,71 @@ pub fn status(state: &StateDir, hosts: &mut dyn Hosts) -> io::Result<Vec<Status>
             mount_dir: record.header.mount_dir.clone(),
             since: record.header.began_at.clone(),
             problems: problems(&record, hosts),
+            degraded: degraded(&record, hosts),
             told: told(&record, hosts),
-            made: record.made.clone(),
+            made: made(&record),
             nodes: record.header.nodes().to_vec(),
         });
     }
     Ok(all)
+}
+
+/// What a stack made, with the proofs that follow from how.
+fn made(record: &Record) -> Option<Made> {
+    let mut made = record.made.clone()?;
+    let standing = record.entries.iter().filter(|entry| !entry.undone);
+    let steps = standing.map(|entry| &entry.step);
+    let proofs = closed(steps, record.header.nodes(), &made);
+    made.proofs.extend(proofs);
+    Some(made)
+}
+
+/// That no other user gains anything, for each machine: of whatever the steps made there. Not written down
+/// in any recipe, so that none can forget it.
+fn closed<'a>(
+    steps: impl IntoIterator<Item = &'a Step>,
+    nodes: &[Node],
+    made: &Made,
+) -> Vec<Proof> {
+    let is_here = |name: &str| {
+        let mut found = nodes.iter().filter(|node| node.name == name);
+        found.all(|node| node.reach.is_this_machine())
+    };
+    let mut places: BTreeMap<&str, (Vec<String>, Vec<String>)> = BTreeMap::new();
+    for step in steps {
+        let machine = if is_here(&step.node) {
+            HERE
+        } else {
+            &*step.node
+        };
+        let (dirs, marks) = places.entry(machine).or_default();
+        match &step.apply {
+            Action::MakeDir(dir) if !dirs.iter().any(|top| is_in(dir, top)) => {
+                dirs.push(dir.clone());
+            }
+            Action::Start { mark, .. } if !marks.contains(mark) => marks.push(mark.clone()),
+            _ => {}
+        }
+    }
+    let proof = |(machine, (dirs, marks)): (&str, (Vec<String>, Vec<String>))| {
+        let own = nodes.iter().filter(|node| match machine {
+            HERE => node.reach.is_this_machine(),
+            name => node.name == name,
+        });
+        let exports = made.address.iter().filter(|_| machine == HERE);
+        Proof::Closed {
+            node: machine.into(),
+            dirs,
+            marks,
+            addresses: own.map(|node| node.address.clone()).collect(),
+            exports: exports.cloned().collect(),
+        }
+    };
+    places.into_iter().map(proof).collect()
+}
+
+fn is_in(path: &str, dir: &str) -> bool {
+    Path::new(path).starts_with(dir)
 }
 
 /// What its servers say of themselves; of one that does not answer, that.
@@ -493,7 +580,7 @@ pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
     }
     introduce(hosts, record);
     for (n, entry) in record.entries.iter().enumerate() {
-        if entry.undone || record.is_over(n) {
+        if entry.undone || record.is_over(n) || is_lost(&entry.step.apply, record) {
             continue;
         }
         match hosts.on(&entry.step.node) {
@@ -506,15 +593,94 @@ pub fn problems(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
     problems
 }
 
+/// Whether what a step made ends by itself, sooner or later, since what it depends on was taken away on
+/// purpose.
+fn is_lost(made: &Action, record: &Record) -> bool {
+    let Action::Start { mark, .. } = made else {
+        return false;
+    };
+    chain::server_of(mark).is_some_and(|server| record.is_stopped(&server))
+}
+
+/// What a stack lacks of what makes it safe, although it serves: nodes that are gone, copies that are.
+fn degraded(record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+    let mut lacking = Vec::new();
+    let Some(made) = record.made.as_ref().filter(|_| record.standing) else {
+        return lacking;
+    };
+    introduce(hosts, record);
+    for server in made
+        .servers
+        .iter()
+        .filter(|server| !server.marks.is_empty())
+    {
+        if let Ok(host) = hosts.on(&server.node)
+            && server.marks.iter().all(|mark| host.marked(mark).is_empty())
+        {
+            lacking.push(format!(
+                "{} is gone: no process of it is there",
+                server.name
+            ));
+        }
+    }
+    let Some(ask) = &record.header.ask else {
+        return lacking;
+    };
+    let Ok(choice) = Choice::of(ask.parts.clone()) else {
+        return lacking;
+    };
+    let order = order_of(record, ask, &choice, hosts.here());
+    lacking.extend(choice.stack.lacks(&order, record, hosts));
+    lacking
+}
+
+/// What its recipe works from, of a stack that is up.
+pub(super) fn order_of<'a>(
+    record: &'a Record,
+    ask: &'a Ask,
+    choice: &'a Choice,
+    here: &dyn Host,
+) -> Order<'a> {
+    Order {
+        id: &record.header.id,
+        choice,
+        size_bytes: ask.size_bytes,
+        site: &ask.site,
+        kernel_has_nfs: kernel_has_nfs(here),
+        kernel_has_md: kernel_has_md(here),
+    }
+}
+
 /// What is wrong with what one step made.
 fn problem(id: &str, made: &Action, host: &mut dyn Host) -> Option<String> {
     match made {
         Action::Start { cmd, mark, log, .. } if host.marked(mark).is_empty() => {
-            Some(format!("{} has ended; see {log}", cmd.program))
+            Some(format!("{} has ended; see {log}", served_by(cmd)))
         }
+        // One that lives and lets nobody in any more serves no longer than who is connected stays.
+        Action::Start {
+            cmd,
+            log,
+            ready: Ready::Succeeds(ask),
+            ..
+        } if ask.program == "nbdinfo" => match host.answer(id, ask) {
+            Err(HostError::Failed { .. }) => Some(format!(
+                "{} answers nobody any more; see {log}",
+                served_by(cmd)
+            )),
+            _ => None,
+        },
         look @ Action::MountIs { .. } => host.carry_out(id, look).err().map(|e| e.to_string()),
         Action::MakeDir(path) if !host.exists(Path::new(path)) => Some(format!("{path} is gone")),
         _ => None,
+    }
+}
+
+/// The program that serves, which another one may only start.
+fn served_by(cmd: &Cmd) -> &str {
+    match (cmd.program.as_str(), cmd.args.get(1)) {
+        ("timeout", Some(Arg::Text(program))) => program,
+        (program, _) => program,
     }
 }
 

@@ -46,6 +46,7 @@ use plimsoll_core::settings::{Setting, Settings};
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::host::Hosts;
 use crate::journal::Record;
 
 /// All stacks, in the order in which they are listed.
@@ -268,6 +269,19 @@ impl fmt::Display for Verb<'_> {
     }
 }
 
+/// What reading everything in a stack found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScrubCount {
+    /// What was wrong and was put right.
+    pub corrected: u64,
+    /// What was wrong and is still.
+    pub left: u64,
+}
+
+/// What servers let in that know nobody.
+pub(crate) const ANYBODY: &str = "whoever reaches its servers' ports reads and writes everything: they \
+     ask nobody for a secret, so their network must be the lab's own";
+
 /// A recipe.
 pub trait Stack: fmt::Debug + Sync {
     /// Its name: lower-case letters and digits.
@@ -344,6 +358,28 @@ pub trait Stack: fmt::Debug + Sync {
             "{} has nothing to {verb}: it is a matter of stacks with several nodes",
             self.name()
         )]))
+    }
+
+    /// What it lacks of what makes it safe, although it serves: copies, disks, servers. Those whose
+    /// processes are gone are known without it.
+    fn lacks(&self, _order: &Order<'_>, _record: &Record, _hosts: &mut dyn Hosts) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What the last reading of everything ([`Verb::Scrub`]) found.
+    fn scrubbed(
+        &self,
+        _order: &Order<'_>,
+        _record: &Record,
+        _hosts: &mut dyn Hosts,
+    ) -> Option<ScrubCount> {
+        None
+    }
+
+    /// What its servers on other machines let in from the network unasked; `None` where they ask for a
+    /// secret.
+    fn lets_in(&self, _choice: &Choice) -> Option<&'static str> {
+        None
     }
 
     /// How many nodes are added when it grows.

@@ -17,6 +17,8 @@ pub struct Needs {
     pub devices: Vec<(&'static str, &'static str)>,
     /// Types of file systems that the kernel must be able to mount.
     pub file_systems: Vec<&'static str>,
+    /// Files that its daemons may have open at once, each; they have the limit of who starts them.
+    pub open_files: u64,
     /// Whether root is needed.
     pub root: bool,
 }
@@ -36,6 +38,7 @@ impl Needs {
         add(&mut self.qemu_modules, other.qemu_modules);
         add(&mut self.devices, other.devices);
         add(&mut self.file_systems, other.file_systems);
+        self.open_files = self.open_files.max(other.open_files);
         self.root |= other.root;
         self
     }
@@ -74,6 +77,13 @@ impl Needs {
                 ));
             }
         }
+        if let Some(limit) = host.open_files().filter(|limit| *limit < self.open_files) {
+            let need = self.open_files;
+            missing.push(format!(
+                "a process may have {limit} files open here (its soft limit), and the servers need {need}: ulimit \
+                 -n {need}"
+            ));
+        }
         if self.root && !host.is_root() {
             missing.push("loop devices and mounts need root: run it with sudo".into());
         }
@@ -101,6 +111,21 @@ mod tests {
             let unmet = needs.check(&host).unwrap_err();
             let expect = format!("{name} is missing: apt-get install {package}");
             assert_eq!(unmet.0, [expect]);
+        }
+    }
+
+    #[test]
+    fn too_few_open_files_are_refused_with_the_limit_and_the_need() {
+        let choice = Choice::parse("gluster").unwrap();
+        let needs = crate::stacks::manage::needs(&choice, &crate::stacks::Place::Here);
+        let mut host = FakeHost::new();
+        for (limit, refused) in [(16, true), (64, true), (1024, false), (65_536, false)] {
+            host.open_files = Some(limit);
+            let unmet = needs.check(&host).err().map_or(vec![], |unmet| unmet.0);
+            let said = unmet.iter().any(|line| {
+                line.contains(&format!("{limit} files")) && line.ends_with("ulimit -n 1024")
+            });
+            assert_eq!(said, refused, "{limit}: {unmet:?}");
         }
     }
 

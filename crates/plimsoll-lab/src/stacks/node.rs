@@ -16,6 +16,7 @@ pub(super) mod nbd;
 use plimsoll_core::plan::{self, Action, Cmd, HERE, Plan, Proof, Ready, Server};
 use plimsoll_core::settings::{Setting, Unit};
 use plimsoll_core::units::{self, Nanos};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use super::{MIN_SIZE_BYTES, Needs, Order, SPARE_BYTES, Unmet};
@@ -39,7 +40,7 @@ pub(super) fn needs(transport: &Transport, programs: &[&'static str]) -> Needs {
 pub(super) fn server_needs(transport: &Transport) -> Needs {
     let programs = match transport {
         Transport::Iscsi(_) => &["tgtd", "tgtadm"][..],
-        Transport::Nbd(_) => &["nbdkit", "timeout"],
+        Transport::Nbd(_) => &["nbdkit", "nbdinfo", "timeout"],
     };
     Needs {
         programs: programs
@@ -258,8 +259,9 @@ impl Node<'_> {
         let remove = Some(Action::RemoveFile(image));
         let why = "reserve the image file";
         plan.step_on(&self.server.name, why, Action::Run(reserve), remove);
-        if let Transport::Iscsi(settings) = self.transport {
-            settings.add_secret(self, plan);
+        match self.transport {
+            Transport::Iscsi(settings) => settings.add_secret(self, plan),
+            Transport::Nbd(settings) => settings.add_key(self, plan),
         }
         self.add_server(plan);
         self.add_client(plan);
@@ -313,8 +315,7 @@ impl Node<'_> {
         lose
     }
 
-    fn start_server(&self, plan: &mut Plan, why: &str, cmd: Cmd) {
-        let ready = Ready::Port(self.server.first_port);
+    fn start_server(&self, plan: &mut Plan, why: &str, cmd: Cmd, ready: Ready) {
         let place = (&*self.server.name, &*self.server_dir);
         let what = (why, self.server_program());
         self.chain().start_on(plan, place, what, cmd, ready);
@@ -330,7 +331,7 @@ impl Node<'_> {
     fn add_client(&self, plan: &mut Plan) {
         let (objects, disk) = match self.transport {
             Transport::Iscsi(settings) => settings.client(self),
-            Transport::Nbd(settings) => (Vec::new(), settings.client(self)),
+            Transport::Nbd(settings) => settings.client(self),
         };
         self.chain().add_client(plan, objects, &disk);
         if let Transport::Iscsi(settings) = self.transport {
@@ -358,14 +359,11 @@ impl Node<'_> {
 
     /// Adds the look at its port before anything is made.
     pub(super) fn add_port(&self, plan: &mut Plan) {
-        if self.server.has_network() {
-            return;
+        // NBD has a socket there.
+        if !self.server.has_network() && matches!(self.transport, Transport::Iscsi(_)) {
+            let why = "use the port of the iSCSI target";
+            plan.step(why, Action::PortFree(self.server.first_port), None);
         }
-        let why = match self.transport {
-            Transport::Iscsi(_) => "use the port of the iSCSI target",
-            Transport::Nbd(_) => "use the port of the NBD server",
-        };
-        plan.step(why, Action::PortFree(self.server.first_port), None);
     }
 
     /// Adds the directory of the node where it is not the client's.
@@ -416,6 +414,25 @@ pub(super) fn servers(nodes: &[Node<'_>]) -> Vec<Server> {
         restore: Vec::new(),
     };
     nodes.iter().map(server).collect()
+}
+
+/// Who may use what a server exports to addresses: this machine alone where the server is one of its
+/// processes; else the server's network, since the load may come from any machine of it.
+pub(super) fn clients_of(order: &Order<'_>, server: &plan::Node) -> Vec<String> {
+    let client = &order.site.client.address;
+    if server.reach.is_this_machine() {
+        return vec![client.clone()];
+    }
+    let network = |address: &str| {
+        let [a, b, c, _] = address.parse::<Ipv4Addr>().ok()?.octets();
+        Some(format!("{a}.{b}.{c}.0/24"))
+    };
+    let of_server = network(&server.address);
+    let is_apart = client.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let own = (!is_apart && network(client) != of_server).then(|| client.clone());
+    // Where addresses are names or of version 6, no network can be told.
+    let all = of_server.unwrap_or_else(|| "*".into());
+    std::iter::once(all).chain(own).collect()
 }
 
 /// Adds the directory of a stack on this machine.

@@ -87,7 +87,11 @@ impl Stack for Own {
         if !file_system.is_empty() {
             let path = mount_dir.clone();
             let file_system = file_system.clone();
-            let is = Action::MountIs { path, file_system };
+            let is = Action::MountIs {
+                path,
+                file_system,
+                sources: Vec::new(),
+            };
             plan.step("see the file system mounted", is, None);
         }
         let made = Made {

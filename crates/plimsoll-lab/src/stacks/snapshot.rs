@@ -63,6 +63,7 @@ pub(super) fn check(text: &str, folder: &str, file: &str) {
             .replace(&format!("10.92.{number}."), "10.92.1.")
             .replace(&format!("plimsoll{number}n"), "plimsoll1n")
             .replace(&format!("plimsoll{number} "), "plimsoll1 ")
+            .replace(&format!("plimsoll{number};"), "plimsoll1;")
             .replace(&format!("plimsoll{number}\n"), "plimsoll1\n"),
         _ => text,
     };

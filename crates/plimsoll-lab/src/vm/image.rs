@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::VmError;
 use crate::host::network::fingerprint;
 use crate::host::{
-    Clock, Host, HostError, Hosts, Owner, SystemClock, command_mark, processes, rfc3339,
+    Clock, Host, HostError, Hosts, Owner, SystemClock, command_mark, processes, removal, rfc3339,
 };
 use crate::journal::{Header, Journal, Kind, StateDir};
 use crate::raise::{raise_telling, raze};
@@ -152,7 +152,7 @@ fn name_of(dir: &Path) -> String {
 pub fn remove(state: &StateDir) -> io::Result<usize> {
     let dirs = all(state)?;
     for dir in &dirs {
-        fs::remove_dir_all(dir)?;
+        removal::below_ours(dir)?;
     }
     // Nothing else is kept there; if something is, it stays.
     let _ = fs::remove_dir(images(state));

@@ -6,6 +6,10 @@ use std::fmt;
 
 use super::{PORTS, power};
 
+/// What it may ask of this machine's kernel: who breaks out of the machine starts no program here and gets
+/// no more rights.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+
 /// The program.
 pub(super) const QEMU: &str = "qemu-system-x86_64";
 
@@ -183,7 +187,7 @@ pub(super) fn basic(acceleration: Acceleration, memory_mib: u64) -> Vec<String> 
     let memory = memory_mib.to_string();
     let words = ["-machine", "q35", "-accel", accel, "-cpu", cpu];
     let more = ["-smp", "1", "-m", &memory, "-nodefaults", "-no-user-config"];
-    let rest = ["-display", "none", "-no-reboot"];
+    let rest = ["-display", "none", "-no-reboot", "-sandbox", SANDBOX];
     let all = words.into_iter().chain(more).chain(rest);
     all.map(str::to_owned).collect()
 }

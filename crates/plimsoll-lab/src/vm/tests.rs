@@ -81,7 +81,8 @@ fn machines_are_made_by_these_steps() {
 fn a_probe_is_a_machine_without_anything() {
     let cmd = machine::probe(Acceleration::Kvm, "/image", "/console");
     let expect = "qemu-system-x86_64 -machine q35 -accel kvm -cpu host -smp 1 -m 128 -nodefaults \
-        -no-user-config -display none -no-reboot -kernel /image/vmlinuz -initrd /image/initrd \
+        -no-user-config -display none -no-reboot \
+        -sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny -kernel /image/vmlinuz -initrd /image/initrd \
         -append 'console=ttyS0 quiet panic=-1 plimsoll.probe' -serial file:/console";
     assert_eq!(cmd.to_string(), expect);
 }

@@ -43,7 +43,7 @@ fn check(stack: &str) {
     hosts.meet(record.record.unwrap().header.nodes());
     let dir = up.mount_dir().join("proofs");
     fs::create_dir(&dir).unwrap();
-    let proved = prove(&up.made, &dir, &up.id, Depth::Whole, &mut hosts);
+    let proved = prove(&up.made, Some(&dir), &up.id, Depth::Whole, &mut hosts);
     assert_eq!(proved.len(), up.made.proofs.len());
     let is_bad = |one: &&Proved| !matches!(one.outcome, Outcome::Passed(_));
     let bad: Vec<&Proved> = proved.iter().filter(is_bad).collect();

@@ -329,3 +329,58 @@ fn raid5_over_nbd_loses_a_node_and_grows() {
 fn raid10_over_nbd_loses_a_node_and_grows() {
     survives("raid10", "raid10(nbd,fail_after=2s)", 23_470);
 }
+
+/// Lost redundancy is never healthy, and what ends by it is no fault of its own.
+#[test]
+fn a_stack_without_a_node_is_degraded_and_can_be_used_all_the_same() {
+    let Some(raised) = raise("degraded", "raid1", 23_396) else {
+        return;
+    };
+    let status = || {
+        stacks::status(&raised.state, &mut host())
+            .unwrap()
+            .remove(0)
+    };
+    assert!(status().degraded.is_empty(), "{:?}", status());
+    raised.change(Verb::Degrade);
+    let mark = |name: &str| format!("plimsoll-{}-{name}", raised.up.id);
+    // It ends sooner or later, when somebody asks the disk that is gone.
+    let end = Action::Kill {
+        mark: mark("nbdfuse1"),
+    };
+    host().carry_out(&raised.up.id, &end).unwrap();
+    let found = status();
+    assert_eq!(found.problems, [""; 0]);
+    assert!(found.degraded[0].contains("tgtd1 is gone"), "{found:?}");
+    raised.change(Verb::Rebuild);
+    assert!(
+        status().degraded.is_empty() && status().problems.is_empty(),
+        "{:?}",
+        status()
+    );
+    raised.down();
+}
+
+/// One whose daemons are gone, as after the machine was started anew, is not "already up".
+#[test]
+fn a_stack_of_which_something_has_ended_is_not_up_already() {
+    let Some(raised) = raise("ended", "nbd", 23_398) else {
+        return;
+    };
+    let up = || {
+        let options = Options::new(raised.state.stacks());
+        let choice = Choice::parse("nbd").unwrap();
+        stacks::up(&choice, &options, &raised.state, &mut host()).unwrap_err()
+    };
+    assert!(up().to_string().contains("already up"), "{}", up());
+    let end = Action::Kill {
+        mark: format!("plimsoll-{}-nbdkit0", raised.up.id),
+    };
+    host().carry_out(&raised.up.id, &end).unwrap();
+    let error = up().to_string();
+    assert!(
+        error.contains("nbdkit has ended") && error.contains("stack down"),
+        "{error}"
+    );
+    raised.down();
+}

@@ -17,6 +17,7 @@ mod disks;
 mod gluster;
 mod nfs;
 mod own;
+mod strangers;
 mod support;
 
 use plimsoll_core::plan::Action;

@@ -2,12 +2,18 @@
 //! Everything that could make a reader doubt the answer: what is missing, whether the load was the
 //! intended one, whether memory answered for the storage, whether the generator kept up.
 
-use plimsoll_core::event::{DeviceUse, Entry, Transfers, TrialResult};
+use std::collections::BTreeMap;
+
+use plimsoll_core::event::{DeviceUse, Entry, Generator, Transfers, TrialResult};
+use plimsoll_core::load::NodeResult;
 use plimsoll_core::model::Fidelity;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 
+use plimsoll_stats::generator_was_busy;
+
+use super::overload;
 use super::view::{Pool, View, grouped, number};
 use crate::model::{Cell, Item, Quantity, Section, Sentence, Table, Tone};
 use crate::words;
@@ -20,59 +26,31 @@ const PROGRAM: &str = "the original program";
 /// sums, because the mean is what is compared, and lag adds to it as it is.
 const LAG_SHARE: f64 = 0.1;
 
+/// Making the load may take this share of the processors’ time: where nothing is left, the storage
+/// waits for the processors as well.
+const CPU_SHARE_MAX: f64 = 0.8;
+
 /// Bad blocks that are named.
 const FINDINGS_SHOWN: usize = 5;
 
 /// Doubts that belong next to the answer: whoever reads only the first lines must see them.
 pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
-    let alarm = |mark: &str, text: String, detail: &str| Sentence {
-        mark: mark.into(),
-        tone: Tone::Bad,
-        text,
-        detail: detail.into(),
-    };
     let mut alarms = Vec::new();
     let mut late_corners = 0;
     if !view.results.complete {
         let text = "The run did not come to its end".into();
-        alarms.push(alarm(
-            "incomplete",
-            text,
-            "What is said rests on the blocks that were finished.",
-        ));
+        let detail = "What is said rests on the blocks that were finished.";
+        alarms.push(alarm("incomplete", text, detail));
     }
     for entry in &view.results.manifest.entries {
         alarms.extend(untrue_model(entry));
         for pool in view.pools(entry) {
-            let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
-            let failed = pool.trials.iter().filter(off).count();
-            if failed > 0 {
-                let trials = words::count(pool.trials.len(), "trial");
-                let text = format!(
-                    "{} got another load than intended on {} in {failed} of {trials}",
-                    pool.name(),
-                    entry.label
-                );
-                alarms.push(alarm(
-                    "check the load",
-                    text,
-                    "A gate of its fidelity failed; see below.",
-                ));
-            }
-            let errors = pool.stats.errors();
-            if errors > 0 {
-                let text = format!(
-                    "{} of {} operations of {} failed on {}",
-                    grouped(errors),
-                    grouped(pool.stats.ops()),
-                    pool.name(),
-                    entry.label
-                );
-                let detail = "Trials with failed operations are not compared: failing is fast.";
-                alarms.push(alarm("check the target", text, detail));
-            }
+            alarms.extend(other_load(&pool, entry));
+            alarms.extend(failures(&pool, entry));
+            alarms.extend(unfinished(&pool, entry));
             alarms.extend(bad_data(&pool, entry));
-            let (_, late) = account(&pool, entry, "");
+            alarms.extend(held_up(&pool, entry));
+            let (_, late) = account(view, &pool, entry, "");
             if late.is_some() && entry.corner_of.is_some() {
                 late_corners += 1;
             } else if let Some(late) = late {
@@ -82,7 +60,7 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
                     entry.label,
                     late.trim_end_matches('.')
                 );
-                let detail = "Its response times speak of the generator as well.";
+                let detail = "Its figures speak of the generator as well.";
                 alarms.push(alarm("check the generator", text, detail));
             }
         }
@@ -95,6 +73,110 @@ pub(super) fn alarms(view: &View<'_>) -> Vec<Sentence> {
         alarms.push(alarm("check the generator", text, detail));
     }
     alarms
+}
+
+fn alarm(mark: &str, text: String, detail: &str) -> Sentence {
+    Sentence {
+        mark: mark.into(),
+        tone: Tone::Bad,
+        text,
+        detail: detail.into(),
+    }
+}
+
+/// A load that missed a gate.
+fn other_load(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+    let off = |t: &&&TrialResult| t.fidelity.iter().any(|f| !f.passed());
+    let failed = pool.trials.iter().filter(off).count();
+    // What an overloaded system did not take is no other load than intended.
+    (failed > 0 && overload::alone_is_silent(pool)).then(|| {
+        let trials = words::count(pool.trials.len(), "trial");
+        let text = format!(
+            "{} got another load than intended on {} in {failed} of {trials}",
+            pool.name(),
+            entry.label
+        );
+        let detail = "A gate of its fidelity failed; see below.";
+        alarm("check the load", text, detail)
+    })
+}
+
+/// Operations that failed, with what the system said.
+fn failures(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+    let errors = pool.stats.errors();
+    let mut why: BTreeMap<i32, u64> = BTreeMap::new();
+    for trial in &pool.trials {
+        for (errno, operations) in &trial.generator.errnos {
+            *why.entry(*errno).or_default() += operations;
+        }
+    }
+    let named: Vec<String> = why
+        .iter()
+        .map(|(errno, operations)| {
+            let text = std::io::Error::from_raw_os_error(*errno);
+            format!("{}: {text}", grouped(*operations))
+        })
+        .collect();
+    let why = if named.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", named.join("; "))
+    };
+    (errors > 0).then(|| {
+        let text = format!(
+            "{} of {} operations of {} failed on {}{why}",
+            grouped(errors),
+            grouped(pool.stats.ops()),
+            pool.name(),
+            entry.label
+        );
+        let detail = "Trials with failed operations are not compared: failing is fast.";
+        alarm("check the target", text, detail)
+    })
+}
+
+/// Operations that were still in flight when a trial was cut off, unless the load was too much.
+fn unfinished(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+    let count: u64 = pool.trials.iter().map(|t| t.generator.unfinished).sum();
+    (count > 0 && overload::alone_is_silent(pool)).then(|| {
+        let text = format!(
+            "{} operations of {} were still in flight when trials of {} were cut off",
+            grouped(count),
+            pool.name(),
+            entry.label
+        );
+        let detail = "They were waited for in vain; their times until then are in the figures.";
+        alarm("check the target", text, detail)
+    })
+}
+
+/// Time for which this program was not let run.
+fn held_up(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+    let times: Vec<Nanos> = pool.trials.iter().map(|t| t.generator.held_up).collect();
+    let longest = times
+        .iter()
+        .max()
+        .copied()
+        .filter(|time| *time > Nanos(0))?;
+    let held_up = times.iter().filter(|time| **time > Nanos(0)).count();
+    let left_out = pool.trials.iter().filter(|t| t.was_held_up()).count();
+    let text = format!(
+        "{} on {}: plimsoll itself was not let run for {} in {held_up} of {}: stopped, frozen, or \
+         kept from the processors",
+        pool.name(),
+        entry.label,
+        units::duration(longest),
+        words::count(pool.trials.len(), "trial")
+    );
+    let detail = if left_out > 0 {
+        format!(
+            "That says nothing of the storage: {} not compared.",
+            words::count(left_out, "trial")
+        )
+    } else {
+        "It was short against the trial, which is compared all the same.".into()
+    };
+    Some(alarm("check the generator", text, &detail))
 }
 
 /// A model that missed a gate; a corner says nothing that its model does not.
@@ -193,8 +275,9 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
         // That of a corner is the model's.
         if !model.fidelity.is_empty() && entry.corner_of.is_none() {
             let title = format!("{}: the model against its recording", entry.label);
-            let table = of_model(title, &model.fidelity);
-            section.items.push(Item::Table(table));
+            section
+                .items
+                .push(folded(of_model(title, &model.fidelity), &model.fidelity));
         }
         if let Some(verified) = &model.verified
             && entry.corner_of.is_none()
@@ -204,17 +287,33 @@ pub(super) fn fidelity(view: &View<'_>) -> Option<Section> {
                 entry.label, verified.recording, verified.disk, verified.from, verified.to
             );
             let lines: Vec<Fidelity> = verified.lines.iter().map(|c| c.line.clone()).collect();
-            section.items.push(Item::Table(of_model(title, &lines)));
+            section.items.push(folded(of_model(title, &lines), &lines));
         }
         let pools = view.pools(entry);
         if pools
             .iter()
             .any(|p| p.trials.iter().any(|t| !t.fidelity.is_empty()))
         {
-            section.items.push(Item::Table(of_trials(entry, &pools)));
+            let trials = pools.iter().flat_map(|pool| &pool.trials);
+            let lines: Vec<Fidelity> = trials.flat_map(|t| t.fidelity.clone()).collect();
+            section.items.push(folded(of_trials(entry, &pools), &lines));
         }
     }
     (!section.items.is_empty()).then_some(section)
+}
+
+/// The table of these gates; in one line where all passed: then there is nothing to look at.
+fn folded(table: Table, gates: &[Fidelity]) -> Item {
+    let passed = gates.iter().filter(|gate| gate.passed()).count();
+    if passed < gates.len() {
+        return Item::Table(table);
+    }
+    let line = format!(
+        "{}: {passed} of {} gates passed.",
+        table.caption,
+        gates.len()
+    );
+    Item::Folded(line, table)
 }
 
 fn of_model(title: String, fidelity: &[Fidelity]) -> Table {
@@ -371,13 +470,41 @@ fn served_by_device(pool: &Pool<'_>, entry: &Entry) -> Option<Item> {
         ),
         false => (Tone::Plain, ""),
     };
+    let merged = merged(&used().collect::<Vec<_>>());
     let text = format!(
-        "{}, {}: the device {device} {} the bytes that were asked in the same seconds{why}.",
+        "{}, {}: the device {device} {} the bytes that were asked in the same seconds{why}.{}",
         entry.label,
         pool.name(),
-        words.join(" and ")
+        words.join(" and "),
+        merged.as_deref().unwrap_or_default()
     );
     Some(Item::Notice(tone, text))
+}
+
+/// From this share on merges change what the storage is asked.
+const MERGED_SHARE: f64 = 0.1;
+
+/// What the kernel merged before it reached the device: then the storage saw fewer and larger
+/// requests than the workload has operations.
+fn merged(used: &[&DeviceUse]) -> Option<String> {
+    let ways = ["reads", "writes"].into_iter().enumerate();
+    let words: Vec<String> = ways
+        .filter_map(|(way, name)| {
+            let sum = |of: &dyn Fn(&DeviceUse) -> u64| -> u64 { used.iter().map(|u| of(u)).sum() };
+            let merged = sum(&|used| used.merged[way]);
+            let served = sum(&|used| [used.served.reads, used.served.writes][way]);
+            let asked = sum(&|used| [used.asked.reads, used.asked.writes][way]);
+            let share = ratio(merged as f64, merged.saturating_add(served) as f64);
+            (asked > 0 && share >= MERGED_SHARE)
+                .then(|| format!("{} of the {name}", words::percent(share)))
+        })
+        .collect();
+    (!words.is_empty()).then(|| {
+        format!(
+            " The kernel merged {} with neighbours before the device, which so saw fewer and larger requests than the workload has.",
+            words.join(" and ")
+        )
+    })
 }
 
 /// Whether programs made the load, here or in an imported run: they give no account of it.
@@ -402,6 +529,17 @@ fn served_by(view: &View<'_>, entry: &Entry) -> (Tone, &'static str) {
     let fits = entry.workload.data_set_bytes() < view.load_ram_bytes();
     if facts.iter().all(|facts| facts.is_none()) {
         return (Tone::Plain, "no storage took part, and no cache.");
+    }
+    if facts
+        .iter()
+        .copied()
+        .flatten()
+        .any(|facts| facts.memory().is_some())
+    {
+        return (
+            Tone::Bad,
+            "at least one system is memory itself, so memory answered there.",
+        );
     }
     let everywhere = facts
         .iter()
@@ -441,6 +579,7 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
             "#Lag, mean",
             "#Lag p99",
             "#Share of response time",
+            "~#Waited for the queue",
             "#Not submitted",
             "Kept up",
             "~Engine",
@@ -453,7 +592,7 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
         }
         for (place, pool) in pools.iter().enumerate() {
             let label = if place == 0 { entry.label.as_str() } else { "" };
-            let (row, late) = account(pool, entry, label);
+            let (row, late) = account(view, pool, entry, label);
             table.rows.push(row);
             if let Some(text) = late {
                 let text = format!("{} on {}: {text}", pool.name(), entry.label);
@@ -465,40 +604,33 @@ pub(super) fn generator(view: &View<'_>) -> Option<Section> {
         return None;
     }
     table.notes.push(format!(
-        "Lag is the time from the intended start to the hand-over; up to {} of all response time \
-         passes.",
-        words::percent_whole(LAG_SHARE)
+        "Lag is the time from the intended start to the hand-over. While as many requests are in \
+         flight as may be, it is the storage that lets them wait; of the rest, up to {} of all \
+         response time passes. A load that takes more than {} of the processors’ time does not.",
+        words::percent_whole(LAG_SHARE),
+        words::percent_whole(CPU_SHARE_MAX)
     ));
     section.items.push(Item::Table(table));
     Some(section)
 }
 
 /// A row of the table, and what went wrong.
-fn account(pool: &Pool<'_>, entry: &Entry, label: &str) -> (Vec<Cell>, Option<String>) {
+fn account(
+    view: &View<'_>,
+    pool: &Pool<'_>,
+    entry: &Entry,
+    label: &str,
+) -> (Vec<Cell>, Option<String>) {
     let cpu = pool.values(|t| {
         let spent = t.generator.user_cpu_ns + t.generator.system_cpu_ns;
         ratio(spent as f64, t.stats.ops() as f64)
     });
     let lag = pool.stats.lag();
+    let response = pool.stats.response().sum_ns();
+    let queue: u64 = pool.trials.iter().map(|t| t.generator.queue_lag_ns()).sum();
+    let own = ratio(lag.sum_ns().saturating_sub(queue) as f64, response as f64);
     let lost: u64 = pool.trials.iter().map(|t| t.generator.not_submitted).sum();
-    let share = ratio(lag.sum_ns() as f64, pool.stats.response().sum_ns() as f64);
-    let is_late = share > LAG_SHARE && !entry.workload.waits_for_threads();
-    let late = match (is_late, lost) {
-        (true, _) => Some(format!(
-            "{} of the response time passed before the requests were handed over: {}.",
-            words::percent(share),
-            if share > 0.5 {
-                "the generator or a full queue, not the storage, was the bottleneck"
-            } else {
-                "that much was added by the generator or a full queue, not by the storage"
-            }
-        )),
-        (false, 1..) => Some(format!(
-            "{} requests were due but never handed over.",
-            grouped(lost)
-        )),
-        _ => None,
-    };
+    let late = lateness(pool, entry, own).or_else(|| no_time_left(view, pool));
     let mut engines: Vec<&str> = Vec::new();
     for trial in &pool.trials {
         if !engines.contains(&trial.generator.engine.as_str()) {
@@ -511,7 +643,8 @@ fn account(pool: &Pool<'_>, entry: &Entry, label: &str) -> (Vec<Cell>, Option<St
         words::spread(&cpu, Quantity::Duration),
         Cell::new(units::duration(Nanos(round_u64(lag.mean_ns())))),
         Cell::new(units::duration(Nanos(lag.quantile_ns(0.99)))),
-        Cell::new(words::percent(share)),
+        Cell::new(words::percent(own)),
+        Cell::new(words::percent(ratio(queue as f64, response as f64))),
         Cell::new(grouped(lost)),
         match late {
             None => Cell::new("yes").tone(Tone::Good),
@@ -520,6 +653,83 @@ fn account(pool: &Pool<'_>, entry: &Entry, label: &str) -> (Vec<Cell>, Option<St
         Cell::new(engines.join("; ")),
     ];
     (row, late)
+}
+
+/// Whether requests left late although there was room for them, which made up this share of all
+/// response time; or not at all.
+fn lateness(pool: &Pool<'_>, entry: &Entry, own: f64) -> Option<String> {
+    // Older runs do not tell what waited for room in the queue.
+    let is_split = pool.trials.iter().any(|t| !t.generator.open.is_empty());
+    let lost: u64 = pool.trials.iter().map(|t| t.generator.not_submitted).sum();
+    let whose = if is_split {
+        "the generator"
+    } else {
+        "the generator or a full queue"
+    };
+    if own > LAG_SHARE && !entry.workload.waits_for_threads() {
+        let what = if own > 0.5 {
+            format!("{whose}, not the storage, was the bottleneck")
+        } else {
+            format!("that much was added by {whose}, not by the storage")
+        };
+        let room = if is_split {
+            ", although there was room for them"
+        } else {
+            ""
+        };
+        return Some(format!(
+            "{} of the response time passed before the requests were handed over{room}: {what}.",
+            words::percent(own)
+        ));
+    }
+    (lost > 0 && !is_split)
+        .then(|| format!("{} requests were due but never handed over.", grouped(lost)))
+}
+
+/// Whether the load took all of the time there was, of a worker or of the machine.
+fn no_time_left(view: &View<'_>, pool: &Pool<'_>) -> Option<String> {
+    let shares = pool.values(|trial| cpu_share(view, trial));
+    let most = shares.into_iter().fold(0.0, f64::max);
+    if most > CPU_SHARE_MAX {
+        return Some(format!(
+            "making the load took {} of all processor time there was: the processors were full, and \
+             the storage may have waited for them.",
+            words::percent(most.min(1.0))
+        ));
+    }
+    let busy = |t: &&&TrialResult| !t.generator.open.is_empty() && generator_was_busy(t);
+    pool.trials.iter().find(busy).map(|_| {
+        "a worker was busy making requests nearly all the time: it had none left to be in time."
+            .into()
+    })
+}
+
+/// Share of the processors' time that making the load took: of a machine's, or the largest of those
+/// of the nodes. 0 in virtual time, where processor time is no part of anything.
+fn cpu_share(view: &View<'_>, trial: &TrialResult) -> f64 {
+    let share = |generator: &Generator, length: Nanos, cpus: u32| {
+        let spent = generator
+            .user_cpu_ns
+            .saturating_add(generator.system_cpu_ns);
+        let is_virtual = generator.outside_ns == 0;
+        let all = length.0 as f64 * f64::from(cpus);
+        if is_virtual {
+            0.0
+        } else {
+            ratio(spent as f64, all)
+        }
+    };
+    let manifest = &view.results.manifest;
+    if trial.nodes.is_empty() {
+        return share(&trial.generator, trial.length, manifest.machine.cpus);
+    }
+    let of = |node: &NodeResult| {
+        let found = manifest.load_nodes.iter().find(|one| one.name == node.node);
+        found.map_or(0.0, |one| {
+            share(&node.generator, node.length, one.machine.cpus)
+        })
+    };
+    trial.nodes.iter().map(of).fold(0.0, f64::max)
 }
 
 /// What the run itself warned of.

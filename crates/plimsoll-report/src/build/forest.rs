@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The forest plot of a run: all ratios with their intervals, the control among them.
 
-use plimsoll_core::comparison::Comparison;
+use plimsoll_core::comparison::{Comparison, Verdict};
 
 use super::view::View;
 use crate::model::{Forest, ForestGroup, ForestRow};
@@ -32,7 +32,11 @@ pub(super) fn chart(view: &View<'_>) -> Forest {
 }
 
 fn forest_row(row: &Comparison) -> ForestRow {
-    let text = row.ratio.as_ref().map_or("no ratio yet".into(), |r| {
+    let none = match row.verdict {
+        Verdict::CannotCarry => words::verdict(row),
+        _ => "no ratio yet".into(),
+    };
+    let text = row.ratio.as_ref().map_or(none, |r| {
         format!("{} ({})", words::estimate(r), words::interval(r))
     });
     ForestRow {

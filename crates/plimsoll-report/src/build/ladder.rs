@@ -34,6 +34,13 @@ pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
 
 /// What a layer costs, in words.
 fn cost(row: &Comparison) -> String {
+    if row.verdict == Verdict::CannotCarry {
+        return match (row.base_is_overloaded(), row.arm_is_overloaded()) {
+            (true, true) => "it cannot carry the load, nor can the layer below".into(),
+            (true, false) => "it carries the load, the layer below cannot".into(),
+            _ => "it cannot carry the load".into(),
+        };
+    }
     let Some(ratio) = &row.ratio else {
         return "nothing can be said yet".into();
     };
@@ -41,7 +48,7 @@ fn cost(row: &Comparison) -> String {
     match row.verdict {
         Verdict::Equivalent => format!("within noise, ±{}", words::percent(widest)),
         Verdict::Different => format!("{}× the {}", words::estimate(ratio), row.metric.name()),
-        Verdict::Inconclusive => format!(
+        Verdict::Inconclusive | Verdict::CannotCarry => format!(
             "no verdict, {}× the {} as far as seen",
             words::estimate(ratio),
             row.metric.name()

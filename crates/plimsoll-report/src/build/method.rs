@@ -37,7 +37,13 @@ pub(super) fn method(view: &View<'_>) -> Section {
         ("Run", manifest.id.clone()),
     ];
     let facts = facts.into_iter().map(|(k, v)| (k.to_owned(), v));
-    let facts = facts.chain(order(view)).collect();
+    let systems = view.arms.iter().map(|arm| arm.arm);
+    let systems = systems.filter(|arm| arm.control_of.is_none());
+    let lines = systems.filter_map(|arm| {
+        let line = arm.facts.as_ref()?.line();
+        Some((format!("Target {}", arm.name), line))
+    });
+    let facts = facts.chain(lines).chain(order(view)).collect();
     section.items.push(Item::Facts(facts));
     section
 }

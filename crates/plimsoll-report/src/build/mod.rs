@@ -10,9 +10,11 @@ mod forest;
 mod ladder;
 mod method;
 mod nodes;
+mod overload;
 mod phases;
 mod series;
 mod servers;
+mod surroundings;
 mod verdicts;
 mod view;
 mod workload;
@@ -44,11 +46,13 @@ pub fn build(results: &Results) -> Report {
     sections.push(method::method(&view));
     sections.push(method::arms(&view));
     sections.push(method::machine(&view));
-    let mut headline = if view.steps.is_empty() {
+    let mut headline = surroundings::memory(&view);
+    headline.extend(if view.steps.is_empty() {
         verdicts::headline(&view)
     } else {
         ladder::headline(&view)
-    };
+    });
+    headline.extend(surroundings::noise(&view));
     headline.extend(corners::doubts(&view));
     headline.extend(nodes::alarms(&view));
     headline.extend(doubts::alarms(&view));

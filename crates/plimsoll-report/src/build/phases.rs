@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The phases of a workload: one row per phase and system.
 
-use plimsoll_core::event::{PhaseResult, WorkerResult};
+use plimsoll_core::event::{OpStats, PhaseResult, WorkerResult};
+use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
+use plimsoll_core::op::Kind;
 
 use super::verdicts::quantity_of;
 use super::view::Pool;
@@ -42,7 +44,8 @@ pub(super) fn table(pools: &[Pool<'_>]) -> Table {
     }
     table.notes.push(
         "Means over blocks, with the range over blocks below. CPU: user and system time of this \
-         program over wall time; 100 % is one processor. Fairness: Jain’s index of the workers’ \
+         program over wall time; 100 % is one processor. Times are of operations without their syncs. \
+         Fairness: Jain’s index of the workers’ \
          own rates; 1 is even."
             .into(),
     );
@@ -77,16 +80,32 @@ fn row(shown: &str, pool: &Pool<'_>, phases: &[&PhaseResult]) -> Vec<Cell> {
         words::spread(&of(|phase| phase.wall.0 as f64), Quantity::Duration),
         Cell::new(format!("{:.0} %", cpu * 100.0)),
         time(phases, |phase| {
-            let all = phase.stats.response();
+            let all = transfers(phase);
             all.supports_quantile(0.99)
                 .then(|| all.quantile_ns(0.99) as f64)
         }),
         time(phases, |phase| {
-            let all = phase.stats.response();
+            let all = transfers(phase);
             (all.count() > 0).then(|| all.max_ns() as f64)
         }),
         fairness(phases),
     ]
+}
+
+/// Response times of a phase without its syncs, which take far longer and would pass for those of
+/// writes; of these where there is nothing else.
+pub(super) fn transfers(phase: &PhaseResult) -> Histogram {
+    let is_sync = |kind: Kind| matches!(kind, Kind::Fsync | Kind::Fdatasync | Kind::SyncRange);
+    let mut others = OpStats::default();
+    let kinds = phase.stats.0.iter().filter(|(kind, _)| !is_sync(**kind));
+    for (kind, stats) in kinds {
+        others.0.insert(*kind, stats.clone());
+    }
+    let others = others.response();
+    match others.count() {
+        0 => phase.stats.response(),
+        _ => others,
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -129,6 +148,32 @@ fn jain(workers: &[WorkerResult]) -> Option<f64> {
 mod tests {
     use super::*;
     use plimsoll_core::units::Nanos;
+
+    #[test]
+    fn syncs_do_not_pass_for_writes() {
+        let stats = |ns: u64| {
+            let mut response = Histogram::new();
+            response.record(Nanos(ns));
+            plimsoll_core::event::KindStats {
+                service: response.clone(),
+                response,
+                ..Default::default()
+            }
+        };
+        let phase = |kinds: &[(Kind, u64)]| PhaseResult {
+            name: "p".into(),
+            metric: plimsoll_core::comparison::Metric::OpsPerSecond,
+            value: 1.0,
+            wall: Nanos::SECOND,
+            stats: OpStats(kinds.iter().map(|(kind, ns)| (*kind, stats(*ns))).collect()),
+            user_cpu_ns: 0,
+            system_cpu_ns: 0,
+            workers: Vec::new(),
+        };
+        let both = phase(&[(Kind::Write, 1_000), (Kind::Fsync, 9_000_000)]);
+        assert_eq!(transfers(&both).max_ns(), 1_000);
+        assert_eq!(transfers(&phase(&[(Kind::Fsync, 9_000)])).max_ns(), 9_000);
+    }
 
     #[test]
     fn an_even_share_has_index_one_and_one_worker_alone_its_share() {

@@ -2,7 +2,7 @@
 //! Values over the time of a trial, one panel per arm: a cliff, a warm-up or a periodic stall
 //! shows here and nowhere else.
 
-use plimsoll_core::event::{Interval, OpStats};
+use plimsoll_core::event::TrialStep;
 use plimsoll_core::num::{ratio, round_u64};
 
 use super::view::{Pool, View};
@@ -17,7 +17,7 @@ type Line = Vec<(f64, f64)>;
 
 /// Operations per second, and the highest percentile of response time that one step supports.
 pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
-    let steps: Vec<Vec<(u32, Vec<Interval>)>> = pools.iter().map(|p| steps(view, p)).collect();
+    let steps: Vec<Vec<(u32, Vec<TrialStep>)>> = pools.iter().map(|p| steps(view, p)).collect();
     if steps.iter().flatten().all(|(_, line)| line.len() < 2) {
         return Vec::new();
     }
@@ -26,22 +26,15 @@ pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
         quantity: Quantity::Rate,
         log: false,
         panels: panels(pools, &steps, |step| {
-            Some(ratio(step.stats.ops() as f64, step.length.as_secs_f64()))
+            let ops = step.response.count();
+            Some(ratio(ops as f64, step.length.as_secs_f64()))
         }),
     }];
     // Nine steps in ten must support the percentile, or the line would be mostly holes.
-    let all: Vec<&OpStats> = steps
-        .iter()
-        .flatten()
-        .flat_map(|(_, l)| l)
-        .map(|s| &s.stats)
-        .collect();
+    let all: Vec<&TrialStep> = steps.iter().flatten().flat_map(|(_, l)| l).collect();
     let supported = |q: f64| {
-        let n = all
-            .iter()
-            .filter(|s| s.response().supports_quantile(q))
-            .count();
-        n * 10 >= all.len() * 9
+        let supports = |s: &&&TrialStep| s.response.supports_quantile(q);
+        all.iter().filter(supports).count() * 10 >= all.len() * 9
     };
     let choice = [(0.99, "p99"), (0.9, "p90"), (0.5, "median")];
     if let Some((q, name)) = choice.into_iter().find(|(q, _)| supported(*q)) {
@@ -50,7 +43,7 @@ pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
             quantity: Quantity::Duration,
             log: true,
             panels: panels(pools, &steps, |step| {
-                let response = step.stats.response();
+                let response = &step.response;
                 response
                     .supports_quantile(q)
                     .then(|| response.quantile_ns(q) as f64)
@@ -61,7 +54,7 @@ pub(super) fn charts(view: &View<'_>, pools: &[Pool<'_>]) -> Vec<Series> {
 }
 
 /// The intervals of each trial, joined to at most [`POINTS_MAX`] steps.
-fn steps(view: &View<'_>, pool: &Pool<'_>) -> Vec<(u32, Vec<Interval>)> {
+fn steps(view: &View<'_>, pool: &Pool<'_>) -> Vec<(u32, Vec<TrialStep>)> {
     let trials = pool.trials.iter();
     let found = trials.filter_map(|t| {
         let intervals = view.results.intervals.get(&t.trial.place)?;
@@ -71,28 +64,25 @@ fn steps(view: &View<'_>, pool: &Pool<'_>) -> Vec<(u32, Vec<Interval>)> {
     found.collect()
 }
 
-fn joined(chunk: &[Interval]) -> Interval {
+fn joined(chunk: &[TrialStep]) -> TrialStep {
     let mut whole = chunk[0].clone();
-    for next in &chunk[1..] {
-        whole.length = whole.length + next.length;
-        whole.stats.merge(&next.stats);
-    }
+    chunk[1..].iter().for_each(|next| whole.join(next));
     whole
 }
 
 fn panels(
     pools: &[Pool<'_>],
-    steps: &[Vec<(u32, Vec<Interval>)>],
-    value: impl Fn(&Interval) -> Option<f64>,
+    steps: &[Vec<(u32, Vec<TrialStep>)>],
+    value: impl Fn(&TrialStep) -> Option<f64>,
 ) -> Vec<SeriesPanel> {
-    let line = |steps: &[Interval]| -> Line {
-        let middle = |s: &Interval| s.start.as_secs_f64() + s.length.as_secs_f64() / 2.0;
+    let line = |steps: &[TrialStep]| -> Line {
+        let middle = |s: &TrialStep| s.start.as_secs_f64() + s.length.as_secs_f64() / 2.0;
         steps
             .iter()
             .filter_map(|s| Some((middle(s), value(s)?)))
             .collect()
     };
-    let panel = |(pool, steps): (&Pool<'_>, &Vec<(u32, Vec<Interval>)>)| {
+    let panel = |(pool, steps): (&Pool<'_>, &Vec<(u32, Vec<TrialStep>)>)| {
         let blocks: Vec<(u32, Line)> = steps.iter().map(|(b, s)| (*b, line(s))).collect();
         SeriesPanel {
             ink: pool.ink.clone(),

@@ -3,10 +3,15 @@
 
 use plimsoll_core::comparison::{Comparison, Metric, Verdict};
 use plimsoll_core::event::{Entry, PhaseResult, TrialResult};
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::num::ratio;
+use plimsoll_core::units;
 use plimsoll_stats::Summary;
+use plimsoll_stats::paired::Paired;
 
+use super::phases::transfers;
 use super::view::{Pool, View};
-use super::{corners, forest};
+use super::{corners, forest, overload};
 use crate::model::{Cell, Chart, Item, Quantity, Section, Sentence, Table, Tone};
 use crate::words;
 
@@ -22,10 +27,20 @@ pub(super) fn headline(view: &View<'_>) -> Vec<Sentence> {
         let entries = view.entries();
         sentences.extend(entries.flat_map(|entry| measured(view, entry)));
     }
+    // There is no clearer answer than that a load cannot be carried.
+    sentences.sort_by_key(|sentence| !sentence.mark.contains(CANNOT_CARRY));
     sentences
 }
 
+/// In the mark of what cannot be carried.
+const CANNOT_CARRY: &str = "carry";
+
 fn sentence(view: &View<'_>, row: &Comparison) -> Sentence {
+    if row.verdict == Verdict::CannotCarry
+        && let Some(sentence) = overload::sentence(view, row)
+    {
+        return sentence;
+    }
     let confidence = words::percent_whole(view.results.manifest.policy.confidence);
     let interval = match &row.ratio {
         Some(ratio) => format!("{confidence} CI {}", words::interval(ratio)),
@@ -43,12 +58,44 @@ fn sentence(view: &View<'_>, row: &Comparison) -> Sentence {
         detail.push('.');
     }
     detail.push_str(&bands(view, row));
+    let tails = tails(view, row);
+    if !tails.is_empty() && !detail.ends_with('.') {
+        detail.push('.');
+    }
+    detail.push_str(&tails);
     Sentence {
         mark: words::verdict(row),
         tone: words::tone(row),
         text: statement(row),
         detail,
     }
+}
+
+/// The quantile that is told beside the mean: for information, the verdict rests on the mean alone.
+const TAIL: f64 = 0.99;
+
+/// The ratio of the 99th percentiles, where response times are compared.
+fn tails(view: &View<'_>, row: &Comparison) -> String {
+    let trials = &view.results.trials;
+    let of = |arm: &str, block: u32| {
+        let mut mine = trials.iter().rev().filter(|t| t.is_comparable());
+        let trial = mine.find(|t| {
+            t.trial.arm == arm && t.trial.block == block && t.trial.workload == row.workload
+        })?;
+        let response = trial.stats.response();
+        let usable = response.supports_quantile(TAIL) && response.quantile_ns(TAIL) > 0;
+        usable.then(|| response.quantile_ns(TAIL) as f64)
+    };
+    let blocks = 0..view.results.manifest.blocks;
+    let ratios = blocks.filter_map(|block| Some(of(&row.arm, block)? / of(&row.base, block)?));
+    let logs: Vec<f64> = ratios.map(f64::ln).collect();
+    let confidence = view.results.manifest.policy.confidence;
+    let paired = Paired::of(&logs).filter(|_| row.metric == Metric::MeanResponse);
+    let told = paired.map(|paired| paired.ratio(confidence)).map(|ratio| {
+        let (times, interval) = (words::estimate(&ratio), words::interval(&ratio));
+        format!(" For information: {times}× the p99 response time ({interval}).")
+    });
+    told.unwrap_or_default()
 }
 
 /// What both systems do at the corners of a model, as sentences after what was said.
@@ -81,6 +128,7 @@ fn statement(row: &Comparison) -> String {
     };
     let times = words::estimate(ratio);
     match (row.verdict, row.metric) {
+        (Verdict::CannotCarry, _) => format!("The load of {workload} is too much"),
         (Verdict::Inconclusive, _) => format!(
             "No verdict on {arm} against {base} on {workload}: {times}× the {metric} as far as seen"
         ),
@@ -107,11 +155,61 @@ fn phases_measured(pool: &Pool<'_>, entry: &Entry) -> Sentence {
     }
 }
 
+/// The one phase there is.
+fn phase_measured(pool: &Pool<'_>, entry: &Entry) -> Option<Sentence> {
+    let phase = pool.trials.first()?.phases.first()?;
+    let quantity = quantity_of(phase.metric);
+    let result = spread_in_words(pool, quantity, |trial| trial.phases[0].value)?;
+    let mut parts = vec![result];
+    if phase.metric != Metric::BytesPerSecond {
+        let per_s = |trial: &TrialResult| {
+            let phase = &trial.phases[0];
+            ratio(phase.stats.bytes() as f64, phase.wall.as_secs_f64())
+        };
+        let mean = Summary::of(pool.values(per_s)).map(|summary| summary.mean);
+        parts.extend(mean.filter(|mean| *mean > 0.0).map(units::throughput));
+    }
+    let times: Vec<_> = pool
+        .trials
+        .iter()
+        .map(|trial| transfers(&trial.phases[0]))
+        .collect();
+    let of = |value: &dyn Fn(&Histogram) -> f64| {
+        let each: Vec<f64> = times.iter().map(value).collect();
+        Quantity::Duration.show(ratio(each.iter().sum(), each.len() as f64))
+    };
+    if times.iter().all(|times| times.count() > 0) {
+        parts.push(format!("mean {}", of(&Histogram::mean_ns)));
+    }
+    if times.iter().all(|times| times.supports_quantile(0.99)) {
+        parts.push(format!(
+            "p99 {}",
+            of(&|times| times.quantile_ns(0.99) as f64)
+        ));
+    }
+    Some(Sentence {
+        mark: "measured".into(),
+        tone: Tone::Plain,
+        text: format!("{} on {}: {}", pool.ink.name, entry.label, parts.join(", ")),
+        detail: format!(
+            "{}; one system, so no verdict.",
+            capital(&words::count(pool.trials.len(), "block"))
+        ),
+    })
+}
+
 fn measured(view: &View<'_>, entry: &Entry) -> Option<Sentence> {
     let pools = view.pools(entry);
     let pool = pools.first()?;
+    if let Some(sentence) = overload::alone(view, entry, pool) {
+        return Some(sentence);
+    }
     if pool.trials.iter().any(|trial| !trial.phases.is_empty()) {
-        return Some(phases_measured(pool, entry));
+        let single = pool.trials.iter().all(|trial| trial.phases.len() == 1);
+        return match single {
+            true => phase_measured(pool, entry),
+            false => Some(phases_measured(pool, entry)),
+        };
     }
     let rate = spread_in_words(pool, Quantity::Rate, super::view::ops_per_s)?;
     let response = spread_in_words(pool, Quantity::Duration, |t| t.value(Metric::MeanResponse))?;
@@ -191,7 +289,14 @@ fn table_row(view: &View<'_>, row: &Comparison, first: bool) -> Vec<Cell> {
     let dash = || Cell::new("–").tone(Tone::Muted);
     let fraction = |f: Option<f64>| f.map_or_else(dash, |f| Cell::new(words::percent(f)));
     let value = |mean: f64, arm: &str| {
-        if mean > 0.0 {
+        let load = if arm == row.base {
+            row.base_carried
+        } else {
+            row.arm_carried
+        };
+        if let Some(load) = load.filter(|load| load.is_overloaded()) {
+            overload::cell(&load)
+        } else if mean > 0.0 {
             Cell::new(row.metric.show(mean)).detail(range(view, row, arm))
         } else {
             dash()

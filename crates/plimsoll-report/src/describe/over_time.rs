@@ -101,11 +101,10 @@ fn seconds(text: &str) -> Option<f64> {
     let (date, time) = text.split_once('T')?;
     let mut date = date.splitn(3, '-').map(|part| part.parse::<i32>().ok());
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let mut clock = time
-        .get(..8)?
-        .splitn(3, ':')
-        .map(|part| part.parse::<i32>().ok());
-    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
+    let mut clock = super::without_zone(time).splitn(3, ':');
+    let mut whole = || clock.next()?.parse::<i32>().ok();
+    let (hours, minutes) = (whole()?, whole()?);
+    let seconds: f64 = clock.next()?.parse().ok()?;
     // Years begin in March, so that the odd day is the last; each month then has its first day.
     let (year, month) = match month {
         ..3 => (year - 1, month + 9),
@@ -113,9 +112,9 @@ fn seconds(text: &str) -> Option<f64> {
     };
     let leap_days = year / 4 - year / 100 + year / 400;
     let days = year * 365 + leap_days + (153 * month + 2) / 5 + day;
-    let second = hours * 3_600 + minutes * 60 + seconds;
+    let second = f64::from(hours * 3_600 + minutes * 60) + seconds;
     let zone = super::zone_s(text).unwrap_or_default();
-    Some(f64::from(days) * 86_400.0 + f64::from(second) - zone)
+    Some(f64::from(days) * 86_400.0 + second - zone)
 }
 
 fn panel(
@@ -179,6 +178,11 @@ mod tests {
                 "2024-02-28T12:00:00+00:00",
                 "2024-03-01T12:00:00+00:00",
                 172_800.0,
+            ),
+            (
+                "2016-02-16T03:03:24.37+00:00",
+                "2016-02-16T03:03:25.12+00:00",
+                0.75,
             ),
             (
                 "2025-10-26T02:30:00+02:00",

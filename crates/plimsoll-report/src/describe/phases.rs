@@ -5,6 +5,7 @@ use plimsoll_core::model::{Phase, Rates, Stretch};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units;
 
+use super::without_zone;
 use crate::model::{Cell, Item, Section, Table};
 use crate::words::{dash, percent};
 
@@ -76,12 +77,19 @@ fn windows(stretches: &[Stretch]) -> String {
 }
 
 /// A window in the recording's zone, whose offset stands at the top; the day of the end only where
-/// it is another.
+/// it is another. Of a recording without a date the time since its start.
 fn window(stretch: &Stretch) -> String {
+    const SINCE: &str = " after its start";
     let parts = |time: &str| {
         let (day, time) = time.split_once('T')?;
-        Some((day.to_owned(), time.get(..8)?.to_owned()))
+        Some((day.to_owned(), without_zone(time).to_owned()))
     };
+    if let (Some(from), true) = (
+        stretch.from.strip_suffix(SINCE),
+        stretch.to.ends_with(SINCE),
+    ) {
+        return format!("{from} to {}", stretch.to);
+    }
     match (parts(&stretch.from), parts(&stretch.to)) {
         (Some(from), Some(to)) if from.0 == to.0 => format!("{} {} to {}", from.0, from.1, to.1),
         (Some(from), Some(to)) => format!("{} {} to {} {}", from.0, from.1, to.0, to.1),
@@ -108,6 +116,15 @@ mod tests {
         let long = stretch("2010-07-14T23:00:32+10:00", "2010-07-15T01:02:32+10:00");
         assert_eq!(window(&short), "2010-07-14 11:00:32 to 11:02:32");
         assert_eq!(window(&long), "2010-07-14 23:00:32 to 2010-07-15 01:02:32");
+        let parts = stretch(
+            "2016-02-16T03:03:24.37-03:30",
+            "2016-02-16T03:03:24.91-03:30",
+        );
+        assert_eq!(window(&parts), "2016-02-16 03:03:24.37 to 03:03:24.91");
+        let since = stretch("0.25 s after its start", "1.50 s after its start");
+        assert_eq!(window(&since), "0.25 s to 1.50 s after its start");
+        let begin = stretch("its start", "1.50 s after its start");
+        assert_eq!(window(&begin), "its start to 1.50 s after its start");
         assert!(windows(&vec![short.clone(); 9]).ends_with("and 5 more"));
         assert!(!windows(&vec![short; 4]).contains("more"));
     }

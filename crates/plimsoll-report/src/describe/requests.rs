@@ -84,7 +84,10 @@ fn transfers(requests: &RequestsProfile) -> Section {
         &["Kind", "#Requests", "#Share", "#Bytes", "#Mean size"],
     );
     kinds.rows = requests.kinds.iter().map(|k| kind(k, &share)).collect();
-    section.items.push(Item::Table(kinds));
+    // Where kinds are not told apart there is nothing to be listed.
+    if requests.tells_kinds {
+        section.items.push(Item::Table(kinds));
+    }
     if !requests.sizes.is_empty() {
         let mut sizes = Table::new(
             "Most frequent sizes",
@@ -116,10 +119,10 @@ fn kind(of: &KindProfile, share: &dyn Fn(u64) -> String) -> Vec<Cell> {
         Cell::new(of.kind.name()),
         Cell::new(of.requests.to_string()),
         Cell::new(share(of.requests)),
-        Cell::new(units::size(of.bytes as f64)),
+        (of.bytes).map_or_else(dash, |bytes| Cell::new(units::size(bytes as f64))),
         match of.bytes {
-            0 => dash(),
-            bytes => Cell::new(units::size(ratio(bytes as f64, of.requests as f64))),
+            None | Some(0) => dash(),
+            Some(bytes) => Cell::new(units::size(ratio(bytes as f64, of.requests as f64))),
         },
     ]
 }
@@ -251,7 +254,8 @@ fn arrivals(requests: &RequestsProfile) -> Vec<Fact> {
         let variation = requests.gaps_variation.map_or(String::new(), |cv| {
             format!("; variation {cv:.2} (Poisson: 1)")
         });
-        fact("Between starts", format!("{}{variation}", quantiles(gaps)));
+        let gaps = quantiles(gaps, requests.resolution_ns);
+        fact("Between starts", format!("{gaps}{variation}"));
     }
     if !requests.dispersion.is_empty() {
         let each = requests.dispersion.iter().map(|at| {
@@ -276,12 +280,20 @@ fn arrivals(requests: &RequestsProfile) -> Vec<Fact> {
     facts
 }
 
+/// A time of a source that tells times so finely: none is below that, not nothing.
+fn told_time(ns: u64, resolution_ns: u64) -> String {
+    match (ns, resolution_ns) {
+        (0, 2..) => format!("below {}", units::duration(Nanos(resolution_ns))),
+        _ => units::duration(Nanos(ns)),
+    }
+}
+
 /// `median 1.00 ms, p90 …, mean …`.
-fn quantiles(times: &Times) -> String {
+fn quantiles(times: &Times, resolution_ns: u64) -> String {
     let named = [(0.5, "median"), (0.9, "p90"), (0.99, "p99")];
     let known = named.iter().filter_map(|(q, name)| {
         let ns = times.quantile_ns(*q)?;
-        Some(format!("{name} {}", units::duration(Nanos(ns))))
+        Some(format!("{name} {}", told_time(ns, resolution_ns)))
     });
     let mut all: Vec<String> = known.collect();
     let mean = Nanos(round_u64(times.mean_ns));
@@ -292,7 +304,13 @@ fn quantiles(times: &Times) -> String {
 /// Kinds whose ends were recorded, with their times.
 fn told(requests: &RequestsProfile) -> impl Iterator<Item = (&'static str, &Times)> {
     let kinds = requests.kinds.iter();
-    kinds.filter_map(|kind| Some((kind.kind.name(), kind.response.as_ref()?)))
+    kinds.filter_map(|kind| {
+        let name = match requests.tells_kinds {
+            true => kind.kind.name(),
+            false => "any",
+        };
+        Some((name, kind.response.as_ref()?))
+    })
 }
 
 /// `None` where ends were not recorded.
@@ -309,7 +327,7 @@ fn response(requests: &RequestsProfile) -> Option<Table> {
     columns.extend(SHOWN.iter().map(|(_, title)| *title));
     columns.push("#largest");
     let mut table = Table::new("Times from start to end", &columns);
-    let time = |ns: u64| Cell::new(units::duration(Nanos(ns)));
+    let time = |ns: u64| Cell::new(told_time(ns, requests.resolution_ns));
     for (kind, times) in told(requests) {
         let mut row = vec![Cell::new(kind), time(round_u64(times.mean_ns))];
         let quantiles = SHOWN.iter().map(|(q, _)| times.quantile_ns(*q));

@@ -13,6 +13,7 @@ mod timeline;
 
 use crate::model::{Chart, Ink};
 use crate::put;
+use plimsoll_core::text::is_unprintable;
 
 /// Width of every chart in user units; the page scales it to the column.
 const WIDTH: f64 = 960.0;
@@ -41,8 +42,9 @@ pub(crate) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // XML and HTML allow no other control characters.
-            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            // XML and HTML allow no other control characters, and a name is no place for marks
+            // that reorder the text around it.
+            c if is_unprintable(c) && c != '\n' && c != '\t' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

@@ -2,9 +2,10 @@
 //! Charts in characters.
 
 use plimsoll_core::num::{round_u64, to_usize};
+use plimsoll_core::text::printable;
 use plimsoll_core::units::sparkline;
 
-use super::{Page, printable};
+use super::Page;
 use crate::model::{
     Cell, Dots, Forest, ForestRow, Middle, Series, Table, TimeLine, Timeline, Tone,
 };

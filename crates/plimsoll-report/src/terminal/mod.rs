@@ -8,6 +8,8 @@
 mod charts;
 mod table;
 
+use plimsoll_core::text::printable;
+
 use crate::model::{Chart, Item, Report, Section, Sentence, Tone};
 
 /// The report as text for a terminal of this width (40 at least), ended by a line feed. With
@@ -99,7 +101,7 @@ impl Page {
 
     fn item(&mut self, item: &Item) {
         match item {
-            Item::Text(text) => self.wrapped(Tone::Plain, "", text),
+            Item::Text(text) | Item::Folded(text, _) => self.wrapped(Tone::Plain, "", text),
             Item::Notice(tone, text) => {
                 let mark = match tone {
                     Tone::Bad | Tone::Care => "! ",
@@ -123,12 +125,6 @@ impl Page {
             Item::Chart(Chart::Curves(_)) => {}
         }
     }
-}
-
-/// Control characters replaced, so that no name can move the cursor.
-fn printable(text: &str) -> String {
-    let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    text.chars().map(safe).collect()
 }
 
 /// Words in lines of at most `width` characters; a longer word gets a line of its own.

@@ -2,7 +2,9 @@
 //! Tables in characters: with ranges where they fit, without where they do not, and as records
 //! where even that is too wide.
 
-use super::{Page, printable};
+use plimsoll_core::text::printable;
+
+use super::Page;
 use crate::model::{Cell, Table, Tone};
 
 const GAP: usize = 2;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{
     Arm, Entry, Generator, Interval, KindStats, Manifest, OpStats, Results, TrialId, TrialResult,
-    Warning,
+    TrialStep, Warning,
 };
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::{Cell, Envelope, Facts, Fidelity, Load, Model, Provenance};
@@ -47,8 +47,7 @@ fn arm(name: &str, description: &str, control_of: Option<&str>) -> Arm {
             size_bytes: 107_374_182_400,
             free_bytes: 98_784_247_808,
             direct_align_bytes: 512,
-            targets: Vec::new(),
-            striping: String::new(),
+            ..TargetFacts::default()
         }),
     }
 }
@@ -247,7 +246,7 @@ pub(crate) fn results(size: Size) -> Results {
                 .collect();
             let place = saturating_u32(trials.len() as u64);
             trials.push(trial(place, block, arm, entry, &lines));
-            intervals.insert(place, lines);
+            intervals.insert(place, lines.iter().map(TrialStep::from).collect());
         }
     }
     let manifest = manifest(arms, entries, size.blocks, seed);
@@ -296,6 +295,7 @@ fn trial(place: u32, block: u32, arm: &Arm, entry: &Entry, lines: &[Interval]) -
         data_check: None,
         servers: Vec::new(),
         device: None,
+        others: None,
         nodes: Vec::new(),
         generator: Generator {
             engine: "io_uring".into(),

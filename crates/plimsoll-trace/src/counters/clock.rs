@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Times as programs and shell scripts print them.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
@@ -12,6 +15,77 @@ pub(super) struct Instant {
     pub(super) unix_ns: u64,
     /// Whether the text told its zone; else it was taken as UTC.
     pub(super) has_zone: bool,
+    /// Of a date whose day and month stand as two numbers: the instant in either order, where there
+    /// is one.
+    pub(super) either: Option<[Option<u64>; 2]>,
+}
+
+/// Which of the two numbers of a date is its month.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DateOrder {
+    /// `11/21/26`: sysstat in English (US), perfmon.
+    MonthFirst,
+    /// `21/11/26`, `21-11-2026`: most other places.
+    DayFirst,
+}
+
+impl DateOrder {
+    const BOTH: [DateOrder; 2] = [DateOrder::MonthFirst, DateOrder::DayFirst];
+}
+
+/// What the dates of a recording say of their order.
+#[derive(Debug, Default)]
+pub(super) struct DateEvidence {
+    /// Known before.
+    pub(super) order: Option<DateOrder>,
+    /// Whether some date can only be read in this order: a number is above 12.
+    only: [bool; 2],
+    /// How far the times go in either order, there and back.
+    way_ns: [u128; 2],
+    last: [Option<u64>; 2],
+    is_open: bool,
+}
+
+impl DateEvidence {
+    pub(super) fn add(&mut self, instant: &Instant) {
+        let times = match instant.either {
+            None => [Some(instant.unix_ns); 2],
+            Some(either) => {
+                if let [Some(month_first), Some(day_first)] = either {
+                    self.is_open |= month_first != day_first;
+                }
+                self.only[0] |= either[1].is_none();
+                self.only[1] |= either[0].is_none();
+                either.map(|time| time.or(Some(instant.unix_ns)))
+            }
+        };
+        for ((time, last), way) in times.iter().zip(&mut self.last).zip(&mut self.way_ns) {
+            if let (Some(time), Some(last)) = (time, *last) {
+                *way += u128::from(time.abs_diff(last));
+            }
+            *last = *time;
+        }
+    }
+
+    /// The order in which all of the dates can be read and the recording is the shorter; `None` where
+    /// that is the same in both, an error where no order does for all.
+    pub(super) fn order(&self) -> Result<Option<DateOrder>, ()> {
+        match (self.only, self.way_ns[0].cmp(&self.way_ns[1])) {
+            ([true, true], _) => Err(()),
+            ([true, false], _) | ([false, false], Ordering::Less) => {
+                Ok(Some(DateOrder::MonthFirst))
+            }
+            ([false, true], _) | ([false, false], Ordering::Greater) => {
+                Ok(Some(DateOrder::DayFirst))
+            }
+            ([false, false], Ordering::Equal) => Ok(None),
+        }
+    }
+
+    /// Whether some date says something else in the other order.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
 }
 
 /// Least digits of seconds since 1970: those since 2001.
@@ -25,6 +99,8 @@ struct Found {
     year: Option<i16>,
     month: Option<i8>,
     day: Option<i8>,
+    /// Two numbers of which one is the month, and what stands between them.
+    numbers: Option<(u64, u64, u8)>,
     /// Since midnight.
     time_ns: Option<u64>,
     is_afternoon: Option<bool>,
@@ -32,17 +108,21 @@ struct Found {
     offset_s: Option<i64>,
 }
 
-/// The instant in a text: `1795220132.15`, `2026-11-21T00:15:32+01:00`, `2026-11-21 00:15:29 UTC`,
-/// `11/21/26 12:15:25 AM`, `21.11.2026 00:15:25`, `Sat Nov 21 00:15:32 UTC 2026`, with any other
-/// words around it. `None` when there is no date or no time of day in it.
-pub(super) fn instant(text: &[u8]) -> Option<Instant> {
+/// The instant in a text: `1795220132.15`, `1795220132150` (milliseconds, micro- or nanoseconds
+/// without a dot), `2026-11-21T00:15:32+01:00`, `2026-11-21 00:15:29 UTC`, `11/21/26 12:15:25 AM`,
+/// `21.11.2026 00:15:25`, `21-11-2026 00.15.25`, `Sat Nov 21 00:15:32 UTC 2026`,
+/// `2026年11月21日 00時15分32秒`, with any other words around it. `None` when there is no date or no
+/// time of day in it. Where `order` is not known, a number above 12 decides, else the separator.
+pub(super) fn instant(text: &[u8], order: Option<DateOrder>) -> Option<Instant> {
+    let plain = plain(text);
     let mut found = Found::default();
-    for word in words(text).take(WORDS_MAX) {
+    for word in words(&plain).take(WORDS_MAX) {
         let word = trim(word);
         if let Some(unix_ns) = epoch(word) {
             return Some(Instant {
                 unix_ns,
                 has_zone: true,
+                either: None,
             });
         }
         // A date and a time in one word have a T between them.
@@ -51,7 +131,52 @@ pub(super) fn instant(text: &[u8]) -> Option<Instant> {
             _ => found.word(word),
         }
     }
-    found.instant()
+    found.instant(order)
+}
+
+/// A time of day without a date, since midnight.
+pub(super) fn time_of_day_ns(text: &[u8]) -> Option<u64> {
+    let mut found = Found::default();
+    let mut words = words(text).map(trim).filter(|word| !word.is_empty());
+    let is_time = found.time(words.next()?) && words.next().is_none();
+    found.time_ns.filter(|_| is_time)
+}
+
+/// What East Asian locales print beside the numbers of a time, and what stands for it.
+const UNITS: [(&str, &str); 20] = [
+    ("年", "-"),
+    ("月", "-"),
+    ("日", " "),
+    ("時", ":"),
+    ("时", ":"),
+    ("分", ":"),
+    ("秒", " "),
+    ("년 ", "-"),
+    ("월 ", "-"),
+    ("년", "-"),
+    ("월", "-"),
+    ("일", " "),
+    ("시 ", ":"),
+    ("분 ", ":"),
+    ("초", " "),
+    ("午前", " AM "),
+    ("上午", " AM "),
+    ("오전", " AM "),
+    ("午後", " PM "),
+    ("下午", " PM "),
+];
+
+/// The text with separators instead of the units of East Asian locales; that of other locales as it
+/// is.
+fn plain(text: &[u8]) -> Cow<'_, [u8]> {
+    match str::from_utf8(text) {
+        Ok(told) if !told.is_ascii() => {
+            let told = told.replace("오후", " PM ");
+            let replace = |told: String, (unit, plain): &(&str, &str)| told.replace(unit, plain);
+            Cow::Owned(UNITS.iter().fold(told, replace).into_bytes())
+        }
+        _ => Cow::Borrowed(text),
+    }
 }
 
 /// Takes off what is put around times: brackets, quotes, stars, commas.
@@ -62,11 +187,17 @@ fn trim(word: &[u8]) -> &[u8] {
     &word[from..to]
 }
 
+/// Seconds since 1970, or a finer unit by the number of digits.
 fn epoch(word: &[u8]) -> Option<u64> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    (EPOCH_DIGITS_MIN..=EPOCH_DIGITS_MIN + 1)
-        .contains(&digits)
-        .then(|| nanos(word, 1))?
+    let unit_ns = match digits {
+        EPOCH_DIGITS_MIN | 11 => return nanos(word, 1),
+        13 => 1_000_000,
+        16 => 1_000,
+        19 => 1,
+        _ => return None,
+    };
+    whole(word)?.checked_mul(unit_ns)
 }
 
 impl Found {
@@ -89,28 +220,34 @@ impl Found {
         }
     }
 
-    /// `2026-11-21`, `11/21/26`, `21.11.2026`.
+    /// `2026-11-21`, `11/21/26`, `21.11.2026`, `21-11-26`.
     fn date(&mut self, word: &[u8]) -> bool {
         let Some(separator) = word.iter().find(|byte| b"-/.".contains(byte)) else {
             return false;
         };
-        let mut parts = word.split(|byte| byte == separator).map(whole);
-        let (Some(Some(a)), Some(Some(b)), Some(Some(c)), None) =
+        let mut parts = word.split(|byte| byte == separator);
+        let (Some(a), Some(b), Some(c), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return false;
         };
-        let full = |year: u64| if year < 100 { 2000 + year } else { year };
-        let (year, month, day) = match separator {
-            b'-' => (a, b, c),
-            b'.' => (full(c), b, a),
-            // Which of the two is the month cannot always be told; sysstat and perfmon print it first.
-            _ if a > 12 => (full(c), b, a),
-            _ => (full(c), a, b),
+        let is_year_first = a.len() == 4;
+        let (Some(a), Some(b), Some(c)) = (whole(a), whole(b), whole(c)) else {
+            return false;
         };
-        self.year = i16::try_from(year).ok();
-        self.month = i8::try_from(month).ok();
-        self.day = i8::try_from(day).ok();
+        // Some locales have dots in times, too; those come second.
+        if self.year.is_some() {
+            return false;
+        }
+        if is_year_first {
+            self.year = i16::try_from(a).ok();
+            self.month = i8::try_from(b).ok();
+            self.day = i8::try_from(c).ok();
+        } else {
+            let year = if c < 100 { 2000 + c } else { c };
+            self.year = i16::try_from(year).ok();
+            self.numbers = Some((a, b, *separator));
+        }
         true
     }
 
@@ -118,7 +255,9 @@ impl Found {
     fn time(&mut self, word: &[u8]) -> bool {
         let offset = word.iter().position(|byte| b"+-Z".contains(byte));
         let (time, offset) = word.split_at(offset.unwrap_or(word.len()));
-        let mut parts = time.split(|byte| *byte == b':');
+        let is_dotted = time.len() == 8 && !time.contains(&b':');
+        let separator = if is_dotted { b'.' } else { b':' };
+        let mut parts = time.split(|byte| *byte == separator);
         let (Some(hours), Some(minutes), Some(seconds), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
@@ -166,7 +305,40 @@ impl Found {
         true
     }
 
-    fn instant(&self) -> Option<Instant> {
+    fn instant(&self, order: Option<DateOrder>) -> Option<Instant> {
+        let has_zone = self.offset_s.is_some();
+        let Some((a, b, separator)) = self.numbers else {
+            return Some(Instant {
+                unix_ns: self.unix_ns(self.month?, self.day?)?,
+                has_zone,
+                either: None,
+            });
+        };
+        let number = |number: u64| i8::try_from(number).ok();
+        let either = DateOrder::BOTH.map(|order| match order {
+            DateOrder::MonthFirst => self.unix_ns(number(a)?, number(b)?),
+            DateOrder::DayFirst => self.unix_ns(number(b)?, number(a)?),
+        });
+        // Sysstat in English and perfmon print the month first, with strokes; dots stand behind days
+        // in all of the world.
+        let [month_first, day_first] = either;
+        let order = order.unwrap_or(match separator {
+            b'/' => DateOrder::MonthFirst,
+            _ => DateOrder::DayFirst,
+        });
+        let unix_ns = match order {
+            _ if separator == b'.' => day_first,
+            DateOrder::MonthFirst => month_first.or(day_first),
+            DateOrder::DayFirst => day_first.or(month_first),
+        };
+        Some(Instant {
+            unix_ns: unix_ns?,
+            has_zone,
+            either: (separator != b'.').then_some(either),
+        })
+    }
+
+    fn unix_ns(&self, month: i8, day: i8) -> Option<u64> {
         let mut time_ns = self.time_ns?;
         const HALF_DAY_NS: u64 = 12 * 3600 * 1_000_000_000;
         match self.is_afternoon {
@@ -175,18 +347,14 @@ impl Found {
             Some(true) if time_ns < HALF_DAY_NS => time_ns += HALF_DAY_NS,
             _ => {}
         }
-        let midnight = DateTime::new(self.year?, self.month?, self.day?, 0, 0, 0, 0).ok()?;
+        let midnight = DateTime::new(self.year?, month, day, 0, 0, 0, 0).ok()?;
         let midnight_ns = midnight
             .to_zoned(TimeZone::UTC)
             .ok()?
             .timestamp()
             .as_nanosecond();
         let offset_ns = i128::from(self.offset_s.unwrap_or(0)) * 1_000_000_000;
-        let unix_ns = midnight_ns + i128::from(time_ns) - offset_ns;
-        Some(Instant {
-            unix_ns: u64::try_from(unix_ns).ok()?,
-            has_zone: self.offset_s.is_some(),
-        })
+        u64::try_from(midnight_ns + i128::from(time_ns) - offset_ns).ok()
     }
 }
 
@@ -198,23 +366,33 @@ const MONTHS: [&str; 12] = [
 mod tests {
     use super::*;
 
+    const AT_S: u64 = 1_795_220_132;
+
     #[test]
     fn times_are_read_in_the_forms_that_programs_print() {
-        const AT_S: u64 = 1_795_220_132;
         let cases = [
             ("1795220132", 0, true),
             ("1795220132.150", 150, true),
+            ("1795220132150", 150, true),
+            ("1795220132150000", 150, true),
+            ("1795220132150000000", 150, true),
             ("TS 1795220132.150", 150, true),
             ("2026-11-21T00:15:32Z", 0, true),
             ("2026-11-21T01:15:32.150+01:00", 150, true),
             ("2026-11-20T19:15:32-0500", 0, true),
             ("2026-11-21 00:15:32 UTC", 0, true),
             ("2026-11-21 00:15:32", 0, false),
+            ("2026/11/21 00:15:32", 0, false),
             ("2026-11-21 00:15:32,150000000+00:00", 150, true),
             ("11/21/26 00:15:32", 0, false),
             ("11/21/2026 12:15:32 AM", 0, false),
             ("21/11/26 00:15:32", 0, false),
+            ("21-11-26 00:15:32", 0, false),
             ("21.11.2026 00:15:32", 0, false),
+            ("21.11.26 00.15.32", 0, false),
+            ("2026年11月21日 00時15分32秒", 0, false),
+            ("2026年11月21日 上午12时15分32秒", 0, false),
+            ("2026년 11월 21일 오전 12시 15분 32초", 0, false),
             ("11/21/2026 00:15:32.150", 150, false),
             ("Sat Nov 21 00:15:32 UTC 2026", 0, true),
             ("zzz ***Sat Nov 21 00:15:32 UTC 2026", 0, true),
@@ -222,14 +400,65 @@ mod tests {
             ("# time: [2026-11-21T00:15:32+00:00]", 0, true),
         ];
         for (text, ms, has_zone) in cases {
-            let expect = Instant {
-                unix_ns: AT_S * 1_000_000_000 + ms * 1_000_000,
-                has_zone,
-            };
-            assert_eq!(instant(text.as_bytes()), Some(expect), "{text}");
+            let found = instant(text.as_bytes(), None);
+            let found = found.unwrap_or_else(|| panic!("{text}"));
+            let expect = AT_S * 1_000_000_000 + ms * 1_000_000;
+            assert_eq!(
+                (found.unix_ns, found.has_zone),
+                (expect, has_zone),
+                "{text}"
+            );
         }
-        let noon = instant(b"11/21/2026 12:15:32 PM").unwrap().unix_ns;
+        let noon = instant(b"11/21/2026 12:15:32 PM", None).unwrap().unix_ns;
         assert_eq!(noon, (AT_S + 12 * 3600) * 1_000_000_000);
+        assert_eq!(time_of_day_ns(b"00:15:32"), Some(932_000_000_000));
+        assert_eq!(time_of_day_ns(b"00:15:32 up 3 days"), None);
+    }
+
+    fn order(dates: &[&str]) -> Result<Option<DateOrder>, ()> {
+        let mut evidence = DateEvidence::default();
+        for date in dates {
+            evidence.add(&instant(date.as_bytes(), None).unwrap());
+        }
+        evidence.order()
+    }
+
+    #[test]
+    fn one_file_has_one_order_of_day_and_month() {
+        use DateOrder::{DayFirst, MonthFirst};
+        let cases: [(&[&str], _); 8] = [
+            (
+                &["11/12/26 23:59:59", "12/12/26 00:00:00"],
+                Ok(Some(DayFirst)),
+            ),
+            (
+                &["12/11/26 23:59:59", "12/12/26 00:00:00"],
+                Ok(Some(MonthFirst)),
+            ),
+            (
+                &["12/11/26 23:59:59", "13/11/26 00:00:00"],
+                Ok(Some(DayFirst)),
+            ),
+            (
+                &["11/12/26 23:59:59", "11/13/26 00:00:00"],
+                Ok(Some(MonthFirst)),
+            ),
+            (
+                &["30/11/26 23:59:59", "01/12/26 00:00:00"],
+                Ok(Some(DayFirst)),
+            ),
+            (
+                &["11-12-2026 23:59:59", "12-12-2026 00:00:00"],
+                Ok(Some(DayFirst)),
+            ),
+            (&["11/12/26 10:00:00", "11/12/26 10:00:01"], Ok(None)),
+            (&["11/13/26 10:00:00", "13/11/26 10:00:01"], Err(())),
+        ];
+        for (dates, expect) in cases {
+            assert_eq!(order(dates), expect, "{dates:?}");
+        }
+        let day_first = instant(b"11/12/26 00:00:00", Some(DayFirst)).unwrap();
+        assert_eq!(day_first.either.unwrap()[1], Some(day_first.unix_ns));
     }
 
     #[test]
@@ -241,8 +470,9 @@ mod tests {
             "2026-11-21",
             "2026-13-21 00:15:32",
             "99:99:99 1/1/1",
+            "179522013215",
         ] {
-            assert_eq!(instant(text.as_bytes()), None, "{text}");
+            assert_eq!(instant(text.as_bytes(), None), None, "{text}");
         }
     }
 }

@@ -4,16 +4,17 @@
 //! Source: the kernel's `Documentation/admin-guide/iostats.rst`. A line is major, minor, name and 11
 //! numbers, 15 from Linux 4.18 and 17 from 5.5 (discards, flushes). Sectors have 512 bytes whatever
 //! the disk; milliseconds are counted in 32 bits and wrap. The time stands on a line of its own
-//! before the disks, as `date` prints it in any form, or in front of every line.
+//! before the disks, as `date` prints it in any form, or in front of every line. A time of day alone
+//! and what `/proc/uptime` holds are times, too, without a date.
 
 use plimsoll_core::recording::{Discards, DiskCounters, Flushes};
 use plimsoll_core::units::Nanos;
 
-use super::{Event, Format, Found, Give, Told, What};
+use super::{Event, Format, Found, Give, Told, What, clock};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::Scope;
-use crate::requests::text::{lines, whole, words};
+use crate::requests::text::{lines, nanos, whole, words};
 use crate::series::DiskMetric;
 
 /// Recognised by a line of a disk among the first.
@@ -30,11 +31,13 @@ const WORDS_MIN: usize = 14;
 const NUMBERS_MAX: usize = 17;
 
 /// What a number behind the name is: its place, the figure, base units of one.
-const FIGURES: [(usize, DiskMetric, f64); 12] = [
+const FIGURES: [(usize, DiskMetric, f64); 14] = [
     (0, DiskMetric::Reads, 1.0),
+    (1, DiskMetric::ReadMerges, 1.0),
     (2, DiskMetric::ReadBytes, 512.0),
     (3, DiskMetric::ReadTime, 0.001),
     (4, DiskMetric::Writes, 1.0),
+    (5, DiskMetric::WriteMerges, 1.0),
     (6, DiskMetric::WriteBytes, 512.0),
     (7, DiskMetric::WriteTime, 0.001),
     (8, DiskMetric::InFlight, 1.0),
@@ -127,13 +130,54 @@ fn row(line: &[u8]) -> Option<Row<'_>> {
     None
 }
 
+/// The time in which the next disks were read.
+#[derive(Debug, Default)]
+struct LoopTime {
+    now: Option<u64>,
+    /// Midnights that passed while only times of day were told.
+    days: u64,
+}
+
+const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
+
+impl LoopTime {
+    fn read(&mut self, text: &[u8], told: &mut Told) -> Option<u64> {
+        if let Some(at) = told.instant(text) {
+            self.now = Some(at);
+        } else if let Some(at) = clock::time_of_day_ns(text) {
+            told.lacks_date = true;
+            let last = self.now.unwrap_or(0) % DAY_NS;
+            // Less than half a day back is a clock that was set.
+            self.days += u64::from(at + DAY_NS / 2 < last);
+            self.now = Some(self.days.saturating_mul(DAY_NS).saturating_add(at));
+        } else {
+            self.now = Some(uptime_ns(text)?);
+            told.lacks_date = true;
+        }
+        self.now
+    }
+}
+
+/// `12345.67 23456.78`: since the machine was started, and what its processors were idle of that.
+fn uptime_ns(text: &[u8]) -> Option<u64> {
+    let mut words = words(text);
+    let (up, idle) = (words.next()?, words.next()?);
+    let is_decimal = |word: &[u8]| word.contains(&b'.');
+    let is_uptime = words.next().is_none() && is_decimal(up) && is_decimal(idle);
+    nanos(idle, 1)?;
+    nanos(up, 1).filter(|_| is_uptime)
+}
+
 fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
-    let mut now = None;
+    let mut time = LoopTime::default();
     let mut values = Vec::new();
     while let Some((offset, line)) = input.line()? {
         let what = match row(line) {
             Some(row) => {
-                let at = row.time.map_or(now, |time| told.instant(time));
+                let at = match row.time {
+                    Some(text) => time.read(text, told),
+                    None => time.now,
+                };
                 match at {
                     Some(at_unix_ns) => {
                         figures(&row, &mut values);
@@ -149,13 +193,8 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
                 }
             }
             None if line.trim_ascii().is_empty() => continue,
-            None => match told.instant(line) {
-                Some(at) => {
-                    now = Some(at);
-                    None
-                }
-                None => Some("it is neither a disk nor a time"),
-            },
+            None if time.read(line, told).is_some() => None,
+            None => Some("it is neither a disk nor a time"),
         };
         let Some(what) = what else {
             told.wrong.right();

@@ -8,8 +8,9 @@
 
 use plimsoll_core::model::Envelope;
 
+use super::row_clock::RowClock;
 use super::{Found, What};
-use crate::series::{Column, DiskMetric, DiskSeries, Interval, PointSample, Verdict};
+use crate::series::{Column, DiskMetric, DiskSeries, GapJudge, Interval, PointSample, Verdict};
 use crate::window::Window;
 
 /// By how much the ends of an interval may be off where a clock prints whole seconds.
@@ -21,13 +22,20 @@ const WRAPS_AT: f64 = 4_294_967_296.0;
 #[derive(Debug)]
 pub(super) struct Filling {
     window: Window,
-    columns: Vec<(Column, Last)>,
+    clock: RowClock,
+    columns: Vec<FillingColumn>,
+    /// Rows of which something was not later than what came before.
     out_of_order: u64,
 }
 
-/// Where a column stands.
-#[derive(Debug, Clone, Copy)]
-struct Last {
+/// A column, and where it stands.
+#[derive(Debug)]
+struct FillingColumn {
+    metric: DiskMetric,
+    into: GapJudge<Column>,
+    /// When its last interval or sample ended; `None` before the first.
+    last: Option<u64>,
+    /// Where the next interval may begin.
     at_unix_ns: u64,
     total: f64,
     after_gap: bool,
@@ -37,6 +45,7 @@ impl Filling {
     pub(super) fn new(window: &Window) -> Filling {
         Filling {
             window: *window,
+            clock: RowClock::default(),
             columns: Vec::new(),
             out_of_order: 0,
         }
@@ -44,38 +53,60 @@ impl Filling {
 
     /// Takes what was found of the disk.
     pub(super) fn push(&mut self, found: &Found<'_>) {
-        let at = found.at_unix_ns;
-        let begin = match found.what {
-            What::Totals => at,
-            What::Rates { from_unix_ns } => from_unix_ns,
-        };
+        let placed = self.clock.place(found);
+        if placed.after_step {
+            self.gap();
+        }
+        let (begin, at) = (placed.from_unix_ns, placed.at_unix_ns);
         if !self.window.contains(at) || !self.window.contains(begin) {
             return;
         }
+        if found.what == What::Totals && self.was_reset(found) {
+            self.gap();
+        }
+        let mut is_later = true;
         for (metric, value, unit) in found.values {
-            let place = self.columns.iter().position(|(c, _)| c.metric == *metric);
+            let place = self.columns.iter().position(|c| c.metric == *metric);
             let place = place.unwrap_or_else(|| {
-                self.columns.push(Self::fresh(*metric, begin));
+                self.columns.push(FillingColumn::of(*metric, begin));
                 self.columns.len() - 1
             });
-            let (column, last) = &mut self.columns[place];
+            let column = &mut self.columns[place];
             // Twice what a model may have: a column may be on a finer grid than the model's.
-            if column.intervals.len().max(column.samples.len()) > 2 * Envelope::CELLS_MAX {
+            if column.into.held() > 2 * Envelope::CELLS_MAX {
                 continue;
             }
-            let is_later = match (metric.is_counter(), found.what) {
-                (false, _) => sample(column, last, at, value * unit),
-                (true, What::Totals) => total(column, last, at, *value, *unit),
-                (true, What::Rates { .. }) => rate(column, last, (begin, at), value * unit),
+            is_later &= match (metric.is_counter(), found.what) {
+                (false, _) => column.sample(at, value * unit),
+                (true, What::Totals) => column.total(at, *value, *unit),
+                (true, What::Rates { .. }) => column.rate((begin, at), value * unit),
             };
-            self.out_of_order += u64::from(!is_later);
         }
+        self.out_of_order += u64::from(!is_later);
+    }
+
+    /// Whether the machine was started again before this row: a counter that hardly ever wraps went
+    /// down, and so none of the others tells a difference, not even one that rose.
+    fn was_reset(&self, found: &Found<'_>) -> bool {
+        let went_down = |metric: DiskMetric, value: f64| {
+            let column = self.columns.iter().find(|c| c.metric == metric);
+            column.is_some_and(|column| value < column.total)
+        };
+        let counted = found
+            .values
+            .iter()
+            .filter(|(metric, ..)| metric.is_counter() && !metric.is_seconds());
+        // One alone may have wrapped.
+        counted
+            .filter(|(metric, value, _)| went_down(*metric, *value))
+            .count()
+            > 1
     }
 
     /// The recording was interrupted here.
     pub(super) fn gap(&mut self) {
-        for (_, last) in &mut self.columns {
-            last.after_gap = true;
+        for column in &mut self.columns {
+            column.after_gap = true;
         }
     }
 
@@ -84,11 +115,11 @@ impl Filling {
         let mut warnings = warnings.to_vec();
         if self.out_of_order > 0 {
             warnings.push(format!(
-                "{} figures of {disk} were not later than the ones before and were ignored",
+                "{} reports of {disk} have no later time than the one before and were left out",
                 self.out_of_order
             ));
         }
-        let columns = self.columns.into_iter().map(|(column, _)| column);
+        let columns = self.columns.into_iter().map(|column| column.into.finish());
         let mut columns: Vec<Column> = columns
             .filter(|column| !column.intervals.is_empty() || !column.samples.is_empty())
             .collect();
@@ -100,103 +131,91 @@ impl Filling {
             warnings,
         }
     }
+}
 
-    fn fresh(metric: DiskMetric, begin: u64) -> (Column, Last) {
-        let column = Column {
+impl FillingColumn {
+    fn of(metric: DiskMetric, begin: u64) -> FillingColumn {
+        FillingColumn {
             metric,
-            intervals: Vec::new(),
-            samples: Vec::new(),
-        };
-        let last = Last {
+            into: GapJudge::of(metric),
+            last: None,
             at_unix_ns: begin,
             total: f64::NAN,
             after_gap: false,
-        };
-        (column, last)
-    }
-}
-
-fn sample(column: &mut Column, last: &mut Last, at: u64, value: f64) -> bool {
-    if column
-        .samples
-        .last()
-        .is_some_and(|before| at <= before.at_unix_ns)
-    {
-        return false;
-    }
-    column.samples.push(PointSample {
-        at_unix_ns: at,
-        value,
-        after_gap: last.after_gap,
-    });
-    last.after_gap = false;
-    true
-}
-
-fn total(column: &mut Column, last: &mut Last, at: u64, total: f64, unit: f64) -> bool {
-    if last.total.is_nan() {
-        *last = Last {
-            at_unix_ns: at,
-            total,
-            after_gap: false,
-        };
-        return true;
-    }
-    if at <= last.at_unix_ns {
-        return false;
-    }
-    let rise = total - last.total;
-    let (difference, verdict) = if last.after_gap {
-        (0.0, Verdict::Gap)
-    } else if rise >= 0.0 {
-        (rise * unit, Verdict::Kept)
-    } else {
-        let wrapped = (last.total < WRAPS_AT).then_some((rise + WRAPS_AT) * unit);
-        (0.0, Verdict::WentDown { as_wrap: wrapped })
-    };
-    column.intervals.push(Interval {
-        from_unix_ns: last.at_unix_ns,
-        to_unix_ns: at,
-        difference,
-        verdict,
-    });
-    *last = Last {
-        at_unix_ns: at,
-        total,
-        after_gap: false,
-    };
-    true
-}
-
-fn rate(column: &mut Column, last: &mut Last, (from, at): (u64, u64), per_s: f64) -> bool {
-    let mut begin = from;
-    if !column.intervals.is_empty() {
-        let hole = from.saturating_sub(last.at_unix_ns);
-        if hole <= CLOCK_STEP_NS.min(at.saturating_sub(from)) && !last.after_gap {
-            begin = last.at_unix_ns;
-        } else if hole > 0 {
-            column.intervals.push(Interval {
-                from_unix_ns: last.at_unix_ns,
-                to_unix_ns: from,
-                difference: 0.0,
-                verdict: Verdict::Gap,
-            });
-            last.at_unix_ns = from;
         }
-        begin = begin.max(last.at_unix_ns);
     }
-    if at <= begin {
-        return false;
+
+    fn sample(&mut self, at: u64, value: f64) -> bool {
+        if self.last.is_some_and(|last| at <= last) {
+            return false;
+        }
+        self.into.sample(PointSample {
+            at_unix_ns: at,
+            value,
+            after_gap: self.after_gap,
+        });
+        self.last = Some(at);
+        self.after_gap = false;
+        true
     }
-    column.intervals.push(Interval {
-        from_unix_ns: begin,
-        to_unix_ns: at,
-        difference: per_s * (at - begin) as f64 / 1e9,
-        verdict: Verdict::Kept,
-    });
-    last.at_unix_ns = at;
-    last.after_gap = false;
-    true
+
+    fn total(&mut self, at: u64, total: f64, unit: f64) -> bool {
+        if self.total.is_nan() {
+            (self.at_unix_ns, self.total, self.after_gap) = (at, total, false);
+            return true;
+        }
+        if at <= self.at_unix_ns {
+            return false;
+        }
+        let rise = total - self.total;
+        let (difference, verdict) = if self.after_gap {
+            (0.0, Verdict::Gap)
+        } else if rise >= 0.0 {
+            (rise * unit, Verdict::Kept)
+        } else {
+            let wrapped = (self.total < WRAPS_AT).then_some((rise + WRAPS_AT) * unit);
+            (0.0, Verdict::WentDown { as_wrap: wrapped })
+        };
+        self.into.interval(Interval {
+            from_unix_ns: self.at_unix_ns,
+            to_unix_ns: at,
+            difference,
+            verdict,
+        });
+        (self.at_unix_ns, self.total, self.after_gap) = (at, total, false);
+        true
+    }
+
+    fn rate(&mut self, (from, at): (u64, u64), per_s: f64) -> bool {
+        let mut begin = from;
+        if let Some(last) = self.last {
+            let hole = from.saturating_sub(last);
+            if hole <= CLOCK_STEP_NS.min(at.saturating_sub(from)) && !self.after_gap {
+                begin = last;
+            } else if hole > 0 {
+                self.into.interval(Interval {
+                    from_unix_ns: last,
+                    to_unix_ns: from,
+                    difference: 0.0,
+                    verdict: Verdict::Gap,
+                });
+                self.last = Some(from);
+            }
+            begin = begin.max(self.last.unwrap_or(begin));
+        }
+        if at <= begin {
+            return false;
+        }
+        self.into.interval(Interval {
+            from_unix_ns: begin,
+            to_unix_ns: at,
+            difference: per_s * (at - begin) as f64 / 1e9,
+            verdict: Verdict::Kept,
+        });
+        self.last = Some(at);
+        self.after_gap = false;
+        true
+    }
 }
 
 #[cfg(test)]
@@ -243,6 +262,33 @@ mod tests {
             (13, What::Totals, 500.0),
         ]);
         assert_eq!(found, [(10, 11, 2.0, true), (11, 13, 0.0, false)]);
+    }
+
+    #[test]
+    fn a_machine_started_again_resets_all_its_counters_also_those_that_rose() {
+        let window = Window {
+            from_unix_ns: 0,
+            to_unix_ns: u64::MAX,
+        };
+        let mut filling = Filling::new(&window);
+        let rows = [[900.0, 9e6, 10.0], [950.0, 9.5e6, 11.0], [20.0, 1e5, 500.0]];
+        for (at_s, [reads, bytes, flushes]) in (1..).zip(rows) {
+            let values = [
+                (DiskMetric::Reads, reads, 1.0),
+                (DiskMetric::ReadBytes, bytes, 1.0),
+                (DiskMetric::Flushes, flushes, 1.0),
+            ];
+            filling.push(&Found {
+                disk: b"sda",
+                at_unix_ns: at_s * S,
+                what: What::Totals,
+                values: &values,
+            });
+        }
+        for column in filling.finish("sda", &[]).columns {
+            let kept: Vec<bool> = column.intervals.iter().map(Interval::is_kept).collect();
+            assert_eq!(kept, [true, false], "{:?}", column.metric);
+        }
     }
 
     #[test]

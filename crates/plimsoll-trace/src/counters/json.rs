@@ -5,21 +5,23 @@
 //! names the disk `disk_device` and is of the time since the last report (the first since the
 //! machine was started), sadf's names it `disk-device` and has a time and the length of its interval.
 //! Only the flat shape of this is needed, so the bytes are read as they come, token by token, and
-//! a file of any length is never held.
+//! of a file of any length one report is held at a time: programs that sort keys put the disks before
+//! the time. Several documents may stand one behind the other.
 
 use plimsoll_core::units::Nanos;
 
-use super::iostat::{Reports, SECOND, per_second};
 use super::meaning::{Figures, number, of_sysstat};
+use super::reports::{Reports, per_second};
 use super::{Format, Give, Told};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::Scope;
+use crate::requests::TARGETS_MAX;
 
 /// Recognised by its outermost key.
 pub(super) const FORMAT: Format = Format {
     name: "sysstat JSON (iostat -x -o JSON, sadf -j)",
-    resolution: Nanos(SECOND),
+    resolution: Nanos::SECOND,
     scope: Scope::Device,
     is: |head| {
         let text = head.trim_ascii_start();
@@ -83,28 +85,34 @@ fn token(text: &[u8]) -> Option<(Token<'_>, &[u8])> {
     })
 }
 
-/// Where the reading stands.
+/// Where the reading stands. Keys may stand in any order, so a report is held until its object ends.
 #[derive(Debug, Default)]
-struct State {
+struct JsonState {
     depth: u32,
     /// The text that was met last, which is a key if a colon follows.
     last: Vec<u8>,
     key: Option<Vec<u8>>,
     reports: Reports,
-    /// Of the report.
+    /// Of iostat's file, or of sadf's report.
     date: Vec<u8>,
     time: Vec<u8>,
+    /// Date and time in one.
+    stamp: Vec<u8>,
     is_utc: bool,
     interval_s: Option<f64>,
-    /// Of the disk, and at which depth its object stands.
-    disk: Option<(Vec<u8>, u32)>,
-    is_sadf: bool,
+    /// At which depth the list of disks stands that is open, or was in the open report.
+    list: Option<u32>,
+    /// Of the disk whose object is open.
+    name: Vec<u8>,
     row: Figures,
+    /// Of the open report.
+    disks: Vec<(Vec<u8>, Figures)>,
+    is_sadf: bool,
     has_disks: bool,
 }
 
 fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
-    let mut state = State::default();
+    let mut state = JsonState::default();
     'lines: while let Some((offset, line)) = input.wide_line()? {
         let mut rest = line;
         while let Some((token, behind)) = token(rest) {
@@ -122,7 +130,7 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
         told.damage = Some(input.damage(input.offset(), "the file ends inside of its JSON"));
     }
     if !state.is_sadf {
-        state.reports.finish(told);
+        state.reports.finish(told, give);
     }
     if !state.has_disks {
         told.warn_once(NO_DISKS);
@@ -130,23 +138,23 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
     Ok(())
 }
 
-impl State {
+impl JsonState {
     fn take(&mut self, token: Token<'_>, told: &mut Told, give: &mut Give<'_>) {
         match token {
             Token::Open => {
                 self.depth += 1;
                 if self.key.take().as_deref() == Some(b"disk") {
-                    self.begin(told);
+                    self.list = Some(self.depth);
                 }
             }
-            Token::Close => {
-                if let Some((disk, _)) = self.disk.take_if(|(_, depth)| *depth == self.depth) {
-                    self.give(&disk, told, give);
+            Token::Close => self.close(told, give),
+            Token::Colon => {
+                let key = std::mem::take(&mut self.last);
+                if key == b"sysstat" {
+                    self.restart(give);
                 }
-                self.depth = self.depth.saturating_sub(1);
-                self.key = None;
+                self.key = Some(key);
             }
-            Token::Colon => self.key = Some(std::mem::take(&mut self.last)),
             Token::Comma => self.key = None,
             Token::Text(text) => match self.key.take() {
                 Some(key) => self.text(&key, text, told),
@@ -161,23 +169,51 @@ impl State {
         }
     }
 
+    /// The outermost key: a document begins, perhaps behind another one, whole or cut off.
+    fn restart(&mut self, give: &mut Give<'_>) {
+        self.reports.restart(give);
+        *self = JsonState {
+            depth: 1,
+            reports: std::mem::take(&mut self.reports),
+            is_sadf: self.is_sadf,
+            has_disks: self.has_disks,
+            ..JsonState::default()
+        };
+    }
+
+    fn close(&mut self, told: &mut Told, give: &mut Give<'_>) {
+        match self.list {
+            // The object of a disk stands in the list, the list in the object of the report.
+            Some(list) if self.depth == list + 1 => {
+                let row = std::mem::take(&mut self.row);
+                let name = std::mem::take(&mut self.name);
+                if !name.is_empty() && self.disks.len() < TARGETS_MAX {
+                    self.disks.push((name, row));
+                }
+            }
+            Some(list) if self.depth + 1 == list => self.report(told, give),
+            _ => {}
+        }
+        self.depth = self.depth.saturating_sub(1);
+        self.key = None;
+    }
+
+    fn is_in_disk(&self) -> bool {
+        self.list.is_some_and(|list| self.depth == list + 1)
+    }
+
     fn text(&mut self, key: &[u8], text: &[u8], told: &mut Told) {
         let plain = || String::from_utf8_lossy(text).into_owned();
         match key {
             b"nodename" => told.host = plain(),
             b"timezone" => told.zone = plain(),
-            // The day of iostat's file, and of sadf's report.
             b"date" => self.date = text.into(),
             b"time" => self.time = text.into(),
-            b"timestamp" => {
-                self.date.clear();
-                self.time = text.into();
-            }
-            b"disk_device" | b"disk-device" => {
+            b"timestamp" => self.stamp = text.into(),
+            b"disk_device" | b"disk-device" if self.is_in_disk() => {
                 self.is_sadf = key == b"disk-device";
                 self.has_disks = true;
-                self.disk = Some((text.into(), self.depth));
-                self.row.clear();
+                self.name = text.into();
             }
             _ => {}
         }
@@ -187,7 +223,7 @@ impl State {
         match key {
             b"utc" => self.is_utc = text == b"1",
             b"interval" => self.interval_s = number(text),
-            _ if self.disk.is_some() => {
+            _ if self.is_in_disk() => {
                 let meaning = str::from_utf8(key).ok().and_then(of_sysstat);
                 self.row.extend(meaning.zip(number(text)));
             }
@@ -195,35 +231,50 @@ impl State {
         }
     }
 
-    /// A list of disks begins: its time stood before it.
-    fn begin(&mut self, told: &mut Told) {
+    /// A report with disks is at its end.
+    fn report(&mut self, told: &mut Told, give: &mut Give<'_>) {
+        self.list = None;
         let zone: &[u8] = if self.is_utc { b"UTC" } else { b"" };
-        let time = std::mem::take(&mut self.time);
-        let text = [&self.date[..], &time, zone].join(&b' ');
-        if time.is_empty() {
-            let midnight = [&self.date[..], b"00:00:00"].join(&b' ');
-            self.reports.day = super::clock::instant(&midnight).map(|instant| instant.unix_ns);
-        }
-        let at = if time.is_empty() {
-            None
-        } else {
-            told.instant(&text)
+        let (time, stamp) = (
+            std::mem::take(&mut self.time),
+            std::mem::take(&mut self.stamp),
+        );
+        let at = match (stamp.is_empty(), time.is_empty()) {
+            (false, _) => told.instant(&stamp),
+            (true, false) => told.instant(&[&self.date[..], &time, zone].join(&b' ')),
+            (true, true) => {
+                let midnight = [&self.date[..], b"00:00:00"].join(&b' ');
+                self.reports.day = told.local(&midnight);
+                None
+            }
         };
-        self.reports.begin(at, told);
-    }
-
-    fn give(&mut self, disk: &[u8], told: &mut Told, give: &mut Give<'_>) {
-        if !self.is_sadf {
-            self.reports.give(disk, &self.row, give);
+        let disks = std::mem::take(&mut self.disks);
+        if self.is_sadf {
+            sadf(&disks, (at, self.interval_s.take()), told, give);
             return;
         }
-        // A report of sadf says how long it is.
-        let interval_ns = self.interval_s.map(|s| Nanos::from_secs_f64(s).0);
-        match (self.reports.now(), interval_ns) {
-            (Some(at), Some(interval)) if interval > 0 && interval < at => {
-                per_second(disk, (at - interval, at), &self.row, give);
-            }
-            _ => told.warn_once("a report has no time or no length and was left out"),
+        self.reports.begin(at, told, give);
+        for (disk, row) in disks {
+            self.reports.row(&disk, row);
         }
+        self.reports.is_whole();
+    }
+}
+
+/// A report of sadf says how long it is.
+fn sadf(
+    disks: &[(Vec<u8>, Figures)],
+    (at, interval_s): (Option<u64>, Option<f64>),
+    told: &mut Told,
+    give: &mut Give<'_>,
+) {
+    let interval_ns = interval_s.map(|s| Nanos::from_secs_f64(s).0);
+    match (at, interval_ns) {
+        (Some(at), Some(interval)) if interval > 0 && interval < at => {
+            for (disk, row) in disks {
+                per_second(disk, (at - interval, at), row, give);
+            }
+        }
+        _ => told.warn_once("a report has no time or no length and was left out"),
     }
 }

@@ -4,7 +4,7 @@
 use crate::series::DiskMetric;
 use DiskMetric::{
     Active, DiscardBytes, Discards, Flushes, Idle, InFlight, Ops, QueueLength, QueueTime,
-    ReadBytes, ReadTime, Reads, TotalTime, WriteBytes, WriteTime, Writes,
+    ReadBytes, ReadMerges, ReadTime, Reads, TotalTime, WriteBytes, WriteMerges, WriteTime, Writes,
 };
 
 /// What a column is.
@@ -36,6 +36,8 @@ pub(super) fn of_sysstat(name: &str) -> Option<Meaning> {
         "w/s" => Rate(Writes, 1.0),
         "d/s" => Rate(Discards, 1.0),
         "f/s" => Rate(Flushes, 1.0),
+        "rrqm/s" => Rate(ReadMerges, 1.0),
+        "wrqm/s" => Rate(WriteMerges, 1.0),
         "tps" => Rate(Ops, 1.0),
         "rkB/s" | "rkB" | "kB_read/s" => Rate(ReadBytes, KIB),
         "wkB/s" | "wkB" | "kB_wrtn/s" => Rate(WriteBytes, KIB),
@@ -54,31 +56,50 @@ pub(super) fn of_sysstat(name: &str) -> Option<Meaning> {
     })
 }
 
-/// A counter of Windows or of esxtop by its English name. Source: the programs' own descriptions of
+/// Counters of Windows and of esxtop by their English names. Source: the programs' own descriptions of
 /// the counters.
+const PDH: [(&str, Meaning); 26] = [
+    ("Disk Reads/sec", Rate(Reads, 1.0)),
+    ("Reads/sec", Rate(Reads, 1.0)),
+    ("Disk Writes/sec", Rate(Writes, 1.0)),
+    ("Writes/sec", Rate(Writes, 1.0)),
+    ("Disk Transfers/sec", Rate(Ops, 1.0)),
+    ("Commands/sec", Rate(Ops, 1.0)),
+    ("Disk Read Bytes/sec", Rate(ReadBytes, 1.0)),
+    ("Disk Write Bytes/sec", Rate(WriteBytes, 1.0)),
+    ("MBytes Read/sec", Rate(ReadBytes, MIB)),
+    ("MBytes Written/sec", Rate(WriteBytes, MIB)),
+    ("% Disk Read Time", Rate(ReadTime, PERCENT)),
+    ("% Disk Write Time", Rate(WriteTime, PERCENT)),
+    ("% Idle Time", Rate(Idle, PERCENT)),
+    ("Avg. Disk Queue Length", Rate(QueueTime, 1.0)),
+    ("Avg. Disk sec/Read", Each(Reads, ReadTime, 1.0)),
+    ("Avg. Disk sec/Write", Each(Writes, WriteTime, 1.0)),
+    ("Avg. Disk sec/Transfer", Each(Ops, TotalTime, 1.0)),
+    ("Average Guest MilliSec/Read", Each(Reads, ReadTime, MILLI)),
+    ("Average MilliSec/Read", Each(Reads, ReadTime, MILLI)),
+    (
+        "Average Guest MilliSec/Write",
+        Each(Writes, WriteTime, MILLI),
+    ),
+    ("Average MilliSec/Write", Each(Writes, WriteTime, MILLI)),
+    (
+        "Average Guest MilliSec/Command",
+        Each(Ops, TotalTime, MILLI),
+    ),
+    ("Average MilliSec/Command", Each(Ops, TotalTime, MILLI)),
+    ("Current Disk Queue Length", Sample(QueueLength)),
+    ("Active Commands", Sample(InFlight)),
+    ("# of Outstanding Commands", Sample(InFlight)),
+];
+
+/// A counter of Windows or of esxtop; case does not matter in their names.
 pub(super) fn of_pdh(name: &str) -> Option<Meaning> {
-    Some(match name {
-        "Disk Reads/sec" | "Reads/sec" => Rate(Reads, 1.0),
-        "Disk Writes/sec" | "Writes/sec" => Rate(Writes, 1.0),
-        "Disk Transfers/sec" | "Commands/sec" => Rate(Ops, 1.0),
-        "Disk Read Bytes/sec" => Rate(ReadBytes, 1.0),
-        "Disk Write Bytes/sec" => Rate(WriteBytes, 1.0),
-        "MBytes Read/sec" => Rate(ReadBytes, MIB),
-        "MBytes Written/sec" => Rate(WriteBytes, MIB),
-        "% Disk Read Time" => Rate(ReadTime, PERCENT),
-        "% Disk Write Time" => Rate(WriteTime, PERCENT),
-        "% Idle Time" => Rate(Idle, PERCENT),
-        "Avg. Disk Queue Length" => Rate(QueueTime, 1.0),
-        "Avg. Disk sec/Read" => Each(Reads, ReadTime, 1.0),
-        "Avg. Disk sec/Write" => Each(Writes, WriteTime, 1.0),
-        "Avg. Disk sec/Transfer" => Each(Ops, TotalTime, 1.0),
-        "Average Guest MilliSec/Read" | "Average MilliSec/Read" => Each(Reads, ReadTime, MILLI),
-        "Average Guest MilliSec/Write" | "Average MilliSec/Write" => Each(Writes, WriteTime, MILLI),
-        "Average Guest MilliSec/Command" => Each(Ops, TotalTime, MILLI),
-        "Current Disk Queue Length" => Sample(QueueLength),
-        "Active Commands" => Sample(InFlight),
-        _ => return None,
-    })
+    let name = name.trim();
+    let known = PDH
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name));
+    known.map(|(_, meaning)| *meaning)
 }
 
 /// The rates per second, and the samples, of one disk. Of two columns that tell the same the first
@@ -111,6 +132,27 @@ pub(super) fn rates(row: &[(Meaning, f64)], into: &mut Vec<(DiskMetric, f64)>) {
             add(into, *time, value * unit * ops);
         }
     }
+}
+
+/// A number as iostat prints it for people: `26.0k`, `17.1%`; of bytes in the unit of its column.
+pub(super) fn human(text: &[u8], column: Option<Meaning>) -> Option<f64> {
+    let (last, rest) = text.split_last()?;
+    let bytes = match last {
+        b'%' => return number(rest),
+        b's' => SECTOR,
+        b'B' => 1.0,
+        b'k' => KIB,
+        b'M' => MIB,
+        b'G' => MIB * 1024.0,
+        b'T' => MIB * MIB,
+        b'P' => MIB * MIB * 1024.0,
+        _ => return number(text),
+    };
+    let unit = match column {
+        Some(Rate(metric, unit)) if metric.is_bytes() => unit,
+        _ => 1.0,
+    };
+    number(rest).map(|value| value * bytes / unit)
 }
 
 /// A number as programs print it in any locale: `12.5`, `12,5`.
@@ -157,6 +199,23 @@ mod tests {
         ]);
         assert_eq!(found, [(Reads, 100.0), (Writes, 300.0), (TotalTime, 4.0)]);
         assert_eq!(row(&[("r_await", 2.0)]), []);
+    }
+
+    #[test]
+    fn numbers_for_people_are_in_the_unit_of_their_column() {
+        let (kib, mib) = (Rate(ReadBytes, KIB), Rate(WriteBytes, MIB));
+        for (text, column, expect) in [
+            ("26.0k", Some(kib), Some(26.0)),
+            ("2,5M", Some(kib), Some(2560.0)),
+            ("512.0B", Some(kib), Some(0.5)),
+            ("1.0G", Some(mib), Some(1024.0)),
+            ("17.1%", Some(Rate(Active, PERCENT)), Some(17.1)),
+            ("12.5", Some(Rate(Reads, 1.0)), Some(12.5)),
+            ("k", Some(kib), None),
+            ("", None, None),
+        ] {
+            assert_eq!(human(text.as_bytes(), column), expect, "{text}");
+        }
     }
 
     #[test]

@@ -12,7 +12,12 @@ mod iostat;
 mod json;
 mod meaning;
 mod pdh;
+mod reports;
+mod resembling;
+mod row_clock;
 mod sadf;
+#[cfg(test)]
+mod strangers;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +27,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plimsoll_core::profile::{Layer, Made};
 use plimsoll_core::units::Nanos;
 
 use crate::error::{Damage, TraceError};
@@ -30,7 +36,9 @@ use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
 use crate::requests::Targets;
 use crate::series::{DiskMetric, DiskSeries};
 use crate::window::{Times, Window};
+use clock::{DateEvidence, DateOrder};
 use filling::Filling;
+use row_clock::RowClock;
 
 /// A format that can be told from its first bytes.
 struct Format {
@@ -92,17 +100,38 @@ struct Told {
     zone: String,
     /// Times stood in it without a zone.
     lacks_zone: bool,
+    /// Times stood in it without a date, or none at all.
+    lacks_date: bool,
+    dates: DateEvidence,
+    /// What devices are made of, where more than their names tells it.
+    layers: BTreeMap<String, Layer>,
     damage: Option<Damage>,
     warnings: Vec<String>,
     wrong: WrongLines,
 }
 
 impl Told {
+    /// For a scan in which dates have this order.
+    fn with(order: Option<DateOrder>) -> Told {
+        let mut told = Told::default();
+        told.dates.order = order;
+        told
+    }
+
     /// A time as programs print it.
     fn instant(&mut self, text: &[u8]) -> Option<u64> {
-        let instant = clock::instant(text)?;
+        let instant = clock::instant(text, self.dates.order)?;
         self.lacks_zone |= !instant.has_zone;
+        self.dates.add(&instant);
         Some(instant.unix_ns)
+    }
+
+    /// A time whose zone stands elsewhere.
+    fn local(&mut self, text: &[u8]) -> Option<u64> {
+        let lacked_zone = self.lacks_zone;
+        let instant = self.instant(text);
+        self.lacks_zone = lacked_zone;
+        instant
     }
 
     fn warn_once(&mut self, sentence: &str) {
@@ -125,6 +154,8 @@ pub struct CounterFile {
     times: Times,
     source: Source,
     format: &'static Format,
+    order: Option<DateOrder>,
+    layers: BTreeMap<String, Layer>,
     disks: Vec<String>,
     damage: Option<Damage>,
     warnings: Vec<String>,
@@ -143,26 +174,28 @@ impl std::fmt::Debug for CounterFile {
 #[derive(Debug, Default)]
 struct Survey {
     disks: Targets,
+    /// Of each disk.
+    clocks: Vec<RowClock>,
     span: Option<Window>,
     metrics: Vec<DiskMetric>,
 }
 
 impl Survey {
     fn push(&mut self, found: &Found<'_>) {
-        if self.disks.place(found.disk).is_none() {
+        let Some(place) = self.disks.place(found.disk) else {
             return;
-        }
-        let at = found.at_unix_ns;
-        let from = match found.what {
-            What::Totals => at,
-            What::Rates { from_unix_ns } => from_unix_ns,
         };
+        let place = usize::from(place);
+        if place >= self.clocks.len() {
+            self.clocks.resize(place + 1, RowClock::default());
+        }
+        let placed = self.clocks[place].place(found);
         let span = self.span.get_or_insert(Window {
-            from_unix_ns: from,
-            to_unix_ns: at,
+            from_unix_ns: placed.from_unix_ns,
+            to_unix_ns: placed.at_unix_ns,
         });
-        span.from_unix_ns = span.from_unix_ns.min(from);
-        span.to_unix_ns = span.to_unix_ns.max(at);
+        span.from_unix_ns = span.from_unix_ns.min(placed.from_unix_ns);
+        span.to_unix_ns = span.to_unix_ns.max(placed.at_unix_ns);
         for (metric, ..) in found.values {
             if !self.metrics.contains(metric) {
                 self.metrics.push(*metric);
@@ -230,26 +263,29 @@ impl CounterFile {
     }
 
     fn survey(name: String, source: Source) -> Result<CounterFile, TraceError> {
-        let mut input = source.input(&name)?;
+        let input = source.input(&name)?;
         let Some(format) = format(&input) else {
-            return Err(TraceError::Unknown {
-                file: name,
-                formats: names().collect(),
-            });
+            return Err(unknown(&name, input.head(), names().collect()));
         };
-        let (mut told, mut survey) = (Told::default(), Survey::default());
-        (format.scan)(&mut input, &mut told, &mut |event| {
-            if let Event::Row(found) = event {
-                survey.push(&found);
-            }
+        let (mut told, mut survey) = Survey::of(format, &source, &name, None)?;
+        let order = told.dates.order().map_err(|()| TraceError::Format {
+            file: name.clone(),
+            offset: 0,
+            what: TWO_ORDERS.into(),
         })?;
+        if order.is_some() {
+            (told, survey) = Survey::of(format, &source, &name, order)?;
+        }
         let understood = told.wrong.finish(&name, survey.span.is_none());
         let mut warnings = told.warnings;
         let (Some(span), Ok(left_out)) = (survey.span, &understood) else {
             // What the format says is missing tells more than that nothing was found.
-            return Err(match (warnings.pop(), understood) {
-                (None, Err(error)) => error,
-                (what, _) => TraceError::Format {
+            return Err(match (told.damage, warnings.pop(), understood) {
+                (Some(Damage { file, offset, what }), ..) => {
+                    TraceError::Format { file, offset, what }
+                }
+                (None, None, Err(error)) => error,
+                (None, what, _) => TraceError::Format {
                     file: name,
                     offset: 0,
                     what: what.unwrap_or_else(|| "nothing is recorded in it".into()),
@@ -257,7 +293,10 @@ impl CounterFile {
             });
         };
         warnings.extend(left_out.clone());
-        if told.lacks_zone {
+        if order.is_none() && told.dates.is_open() && format.name != pdh::FORMAT.name {
+            warnings.push(OPEN_ORDER.into());
+        }
+        if told.lacks_zone && !told.lacks_date {
             warnings.push("its times tell no zone and are taken as UTC".into());
         }
         let zone = if told.zone.is_empty() {
@@ -267,6 +306,11 @@ impl CounterFile {
         };
         let (times, warning) = Times::new(&name, zone, span);
         warnings.extend(warning);
+        let times = match told.lacks_date {
+            true => times.without_date(),
+            false => times,
+        };
+        warnings.extend(survey.steps(&name, &times)?);
         Ok(CounterFile {
             about: About {
                 name,
@@ -277,10 +321,76 @@ impl CounterFile {
             times,
             source,
             format,
+            order,
+            layers: told.layers,
             disks: survey.disks.names().to_vec(),
             damage: told.damage,
             warnings,
         })
+    }
+}
+
+const TWO_ORDERS: &str = "in some of its dates the day stands first, in others the month: it is of \
+                          several recordings; separate them";
+const OPEN_ORDER: &str = "its dates do not tell whether the day or the month stands first; with \
+                          strokes (11/12/26) the month is taken to, else the day";
+
+/// What is said of a file of no known format that begins so: which known one it is close to, too.
+pub(crate) fn unknown(file: &str, head: &[u8], formats: Vec<&'static str>) -> TraceError {
+    TraceError::Unknown {
+        file: file.into(),
+        formats,
+        hint: resembling::hint(head),
+    }
+}
+
+impl Survey {
+    /// The first pass.
+    fn of(
+        format: &Format,
+        source: &Source,
+        name: &str,
+        order: Option<DateOrder>,
+    ) -> Result<(Told, Survey), TraceError> {
+        let (mut told, mut survey) = (Told::with(order), Survey::default());
+        (format.scan)(&mut source.input(name)?, &mut told, &mut |event| {
+            if let Event::Row(found) = event {
+                survey.push(&found);
+            }
+        })?;
+        Ok((told, survey))
+    }
+
+    /// A sentence about a clock that was set back.
+    ///
+    /// # Errors
+    /// When times go back so often that there is no clock.
+    fn steps(&self, name: &str, times: &Times) -> Result<Option<String>, TraceError> {
+        let most = self.clocks.iter().max_by_key(|clock| clock.steps());
+        let Some((clock, (at, back))) = most.and_then(|clock| Some((clock, clock.first_step()?)))
+        else {
+            return Ok(None);
+        };
+        let steps = clock.steps();
+        if clock.is_none() {
+            return Err(TraceError::Format {
+                file: name.into(),
+                offset: 0,
+                what: format!(
+                    "its times go back {steps} times: it is unsorted, or several recordings in one; \
+                     sort or separate them"
+                ),
+            });
+        }
+        let more = match steps {
+            1 => String::new(),
+            _ => format!(" and {} times more", steps - 1),
+        };
+        Ok(Some(format!(
+            "its times go back by {} at {}{more}; what follows is placed behind what comes before",
+            Nanos(back),
+            times.civil(at)
+        )))
     }
 }
 
@@ -309,6 +419,10 @@ impl Counters for CounterFile {
         self.disks.clone()
     }
 
+    fn made(&self, disk: &str) -> Option<Made> {
+        self.layers.get(disk).copied().map(Made::of)
+    }
+
     fn series(&self, disk: &str, window: &Window) -> Result<DiskSeries, TraceError> {
         if !self.disks.iter().any(|known| known == disk) {
             return Err(TraceError::NoDisk {
@@ -324,7 +438,8 @@ impl Counters for CounterFile {
         let mut input = self.source.input(&self.about.name)?;
         let places: BTreeMap<&str, usize> = disks.iter().map(String::as_str).zip(0..).collect();
         let mut fillings: Vec<Filling> = disks.iter().map(|_| Filling::new(window)).collect();
-        (self.format.scan)(&mut input, &mut Told::default(), &mut |event| match event {
+        let mut told = Told::with(self.order);
+        (self.format.scan)(&mut input, &mut told, &mut |event| match event {
             Event::Row(found) => {
                 if let Some(place) = places.get(&*String::from_utf8_lossy(found.disk)) {
                     fillings[*place].push(&found);

@@ -4,49 +4,59 @@
 //! Source: Microsoft's description of PDH logs and VMware's of esxtop's batch mode. The first line
 //! names the columns: `(PDH-CSV 4.0) (zone)(minutes west of Greenwich)`, then
 //! `\\host\object(instance)\counter`. A line follows for each sample, everything in quotes, blank
-//! where there is no value; numbers have a decimal comma in some locales. Counters that people see
-//! in their own language are so in the file, too; only the English names are known here. Rates are
-//! those since the sample before.
+//! where there is no value; numbers have a decimal comma in some locales, and semicolons or tabs then
+//! part them. Names come in any case. Counters that people see in their own language are so in the
+//! file, too; only the English names are known here. Rates are those since the sample before.
 
 use std::collections::BTreeMap;
 
 use plimsoll_core::units::Nanos;
 
-use super::iostat::per_second;
 use super::meaning::{Figures, Meaning, number, of_pdh};
-use super::{Format, Give, Told};
+use super::reports::per_second;
+use super::{Event, Format, Give, Told};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::Scope;
+use crate::requests::text::first_line;
+use plimsoll_core::profile::Layer;
 
 /// Recognised by how its first column begins.
 pub(super) const FORMAT: Format = Format {
     name: "perfmon or esxtop CSV (PDH 4.0)",
     resolution: Nanos(1_000_000),
     scope: Scope::Device,
-    is: |head| {
-        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-        [
-            &b"\"(PDH-CSV 4.0)"[..],
-            b"\"(PDH-TSV 4.0)",
-            b"(PDH-CSV 4.0)",
-        ]
-        .iter()
-        .any(|mark| head.starts_with(mark))
-    },
+    is: |head| first_line(head).is_some_and(is_header),
     scan,
 };
 
 const NO_DISKS: &str = "it has no column of a disk by its English name, such as \
                         \\\\HOST\\PhysicalDisk(0 C:)\\Disk Reads/sec";
-/// Objects whose instances are disks; what adds several of them up is left out.
-const OBJECTS: [&str; 5] = [
-    "PhysicalDisk",
-    "LogicalDisk",
-    "Physical Disk SCSI Device",
-    "Physical Disk",
-    "Virtual Disk",
+/// Objects whose instances are disks, and what these are beside disks of another object.
+const OBJECTS: [(&str, Layer); 6] = [
+    ("PhysicalDisk", Layer::Disk),
+    ("LogicalDisk", Layer::Volume),
+    ("Physical Disk SCSI Device", Layer::Disk),
+    ("Physical Disk", Layer::Path),
+    ("Physical Disk Path", Layer::Path),
+    ("Virtual Disk", Layer::VirtualDisk),
 ];
+
+/// Whether a line names the columns of such a file.
+fn is_header(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"\"").unwrap_or(line);
+    let is = |mark: &[u8]| {
+        line.get(..mark.len())
+            .is_some_and(|m| m.eq_ignore_ascii_case(mark))
+    };
+    is(b"(PDH-CSV 4.0)") || is(b"(PDH-TSV 4.0)")
+}
+
+/// What parts the columns: what stands behind the first, whose name is in brackets.
+fn separator(header: &[u8]) -> u8 {
+    let is_one = |byte: &&u8| b"\t;,".contains(byte);
+    *header.iter().find(is_one).unwrap_or(&b',')
+}
 
 /// The columns that are wanted.
 #[derive(Debug, Default)]
@@ -87,10 +97,8 @@ fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 
 impl Header {
     fn of(line: &[u8], told: &mut Told) -> Header {
-        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        let is_tabbed = line.starts_with(b"\"(PDH-TSV");
         let mut header = Header {
-            separator: if is_tabbed { b'\t' } else { b',' },
+            separator: separator(line),
             ..Header::default()
         };
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -101,18 +109,21 @@ impl Header {
                 header.west_s = west_s(&cell);
                 continue;
             }
-            let Some((host, disk, meaning)) = column(&cell) else {
+            let Some((host, disk, layer, meaning)) = column(&cell) else {
                 continue;
             };
             if told.host.is_empty() {
                 told.host = host.into();
             }
             // A log may be of several hosts; the disks of the first go by their own names.
-            let name = if told.host == host {
+            let name = if told.host.eq_ignore_ascii_case(host) {
                 disk.to_owned()
             } else {
                 format!("{host}:{disk}")
             };
+            if layer != Layer::Disk {
+                told.layers.insert(name.clone(), layer);
+            }
             let next = header.disks.len();
             let disk = *places.entry(name.clone()).or_insert(next);
             if disk == next {
@@ -141,16 +152,19 @@ impl Header {
     }
 }
 
-/// Host, disk and meaning of `\\host\object(instance)\counter`.
-fn column(path: &str) -> Option<(&str, &str, Meaning)> {
-    let (host, path) = path.strip_prefix("\\\\")?.split_once('\\')?;
+/// Host, disk, its layer and the meaning of `\\host\object(instance)\counter`.
+fn column(path: &str) -> Option<(&str, &str, Layer, Meaning)> {
+    let (host, path) = path.trim().strip_prefix("\\\\")?.split_once('\\')?;
     // Instances hold brackets and slashes themselves.
     let (object, counter) = path.rsplit_once(")\\")?;
     let (object, instance) = object.split_once('(')?;
-    if !OBJECTS.contains(&object) || instance == "_Total" {
+    let mut objects = OBJECTS.iter();
+    let (_, layer) = objects.find(|(known, _)| known.eq_ignore_ascii_case(object))?;
+    // What adds several of them up is left out.
+    if instance.eq_ignore_ascii_case("_Total") {
         return None;
     }
-    Some((host, instance, of_pdh(counter)?))
+    Some((host, instance, *layer, of_pdh(counter)?))
 }
 
 /// The minutes in `(PDH-CSV 4.0) (Eastern Standard Time)(300)`, as seconds.
@@ -170,22 +184,22 @@ fn posix_zone(west_s: i64) -> String {
 }
 
 fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
-    let Some((_, first)) = input.wide_line()? else {
-        return Ok(());
-    };
-    let header = Header::of(first, told);
-    if header.wanted.is_empty() {
-        told.warn_once(NO_DISKS);
-        return Ok(());
-    }
+    let mut header = Header::default();
     let mut from = None;
     while let Some((offset, line)) = input.wide_line()? {
-        if line.is_empty() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        // Logs may stand one behind the other.
+        if is_header(line) {
+            header = Header::of(line, told);
+            from = None;
+            give(Event::Gap);
             continue;
         }
         let time = cells(line, header.separator).next().unwrap_or(b"");
         // The zone stands in the header.
-        let local = super::clock::instant(time).map(|instant| instant.unix_ns);
+        let local = told.local(time);
         let at = local.and_then(|ns| ns.checked_add_signed(header.west_s * 1_000_000_000));
         let (Some(at), Some(rows)) = (at, header.row(line)) else {
             let what = "it has no time, or not as many columns as the first line";
@@ -204,6 +218,9 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
             }
         }
         from = Some(at);
+    }
+    if header.wanted.is_empty() {
+        told.warn_once(NO_DISKS);
     }
     Ok(())
 }

@@ -4,12 +4,13 @@
 //! Source: its manual page and output. A line that begins with `# hostname;interval;timestamp` names
 //! the columns of those that follow; without a column `DEV` they are of something else than disks. A
 //! line with `LINUX-RESTART` says that the machine was started again. Reads and writes are not told
-//! apart in `tps`.
+//! apart in `tps`. With `-h` all disks of a report stand on one line, and the header of their columns
+//! ends in `[...]`.
 
 use plimsoll_core::units::Nanos;
 
-use super::iostat::{SECOND, per_second};
 use super::meaning::{Figures, Meaning, number, of_sysstat};
+use super::reports::per_second;
 use super::{Event, Format, Give, Told};
 use crate::error::TraceError;
 use crate::input::Input;
@@ -18,7 +19,7 @@ use crate::recording::Scope;
 /// Recognised by its first columns.
 pub(super) const FORMAT: Format = Format {
     name: "sadf -d text",
-    resolution: Nanos(SECOND),
+    resolution: Nanos::SECOND,
     scope: Scope::Device,
     is: |head| head.starts_with(HEADER),
     scan,
@@ -26,14 +27,25 @@ pub(super) const FORMAT: Format = Format {
 
 const HEADER: &[u8] = b"# hostname;interval;timestamp";
 const NO_DISKS: &str = "it has no figures of disks; make it with sadf -d -- -d";
+const SEVERAL: &str = "it has figures of several kinds on one line (sadf -h), which cannot be told \
+                       apart; make it with sadf -d -- -d";
+/// Behind the last of the columns that come again for each device.
+const AGAIN: &[u8] = b"[...]";
+const RESTART: &[u8] = b"LINUX-RESTART";
 
 fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), TraceError> {
-    // Meanings of the columns behind the disk; `None` while lines are not of disks.
-    let mut header: Option<Vec<Option<Meaning>>> = None;
+    // `None` while lines are not of disks.
+    let mut header: Option<SadfHeader> = None;
     let mut has_disks = false;
     while let Some((offset, line)) = input.wide_line()? {
         if line.starts_with(HEADER) {
-            header = columns(line);
+            header = match SadfHeader::of(line) {
+                Ok(header) => header,
+                Err(what) => {
+                    told.warn_once(what);
+                    None
+                }
+            };
             has_disks |= header.is_some();
             continue;
         }
@@ -41,14 +53,11 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
         if is_restart {
             give(Event::Gap);
         }
-        let Some(columns) = header.as_ref().filter(|_| !line.is_empty() && !is_restart) else {
+        let Some(header) = header.as_ref().filter(|_| !line.is_empty() && !is_restart) else {
             continue;
         };
-        match row(line, columns, told) {
-            Ok((disk, span, row)) => {
-                told.wrong.right();
-                per_second(disk, span, &row, give);
-            }
+        match header.row(line, told, give) {
+            Ok(()) => told.wrong.right(),
             Err(what) => {
                 if let Some(what) = told.wrong.wrong(offset, what, line) {
                     told.damage = Some(input.damage(offset, what));
@@ -57,46 +66,88 @@ fn scan(input: &mut Input, told: &mut Told, give: &mut Give<'_>) -> Result<(), T
             }
         }
     }
-    if !has_disks {
+    if !has_disks && told.warnings.is_empty() {
         told.warn_once(NO_DISKS);
     }
     Ok(())
 }
 
-const RESTART: &[u8] = b"LINUX-RESTART";
-
-fn columns(line: &[u8]) -> Option<Vec<Option<Meaning>>> {
-    let mut names = line.split(|byte| *byte == b';').skip(3);
-    if names.next()? != b"DEV" {
-        return None;
-    }
-    let of = |name: &[u8]| of_sysstat(str::from_utf8(name.trim_ascii()).ok()?);
-    Some(names.map(of).collect())
+/// The columns of lines of disks.
+struct SadfHeader {
+    /// Columns between the time and the disk.
+    before: usize,
+    /// Meanings of the columns behind the disk.
+    columns: Vec<Option<Meaning>>,
+    /// Whether disk and columns come again for each disk.
+    is_again: bool,
 }
 
-/// A disk, the interval, and its figures.
-type Row<'a> = (&'a [u8], (u64, u64), Figures);
+impl SadfHeader {
+    /// `None` when it is not of disks.
+    fn of(line: &[u8]) -> Result<Option<SadfHeader>, &'static str> {
+        let names: Vec<&[u8]> = line.split(|byte| *byte == b';').skip(3).collect();
+        let Some(before) = names.iter().position(|name| *name == b"DEV") else {
+            return Ok(None);
+        };
+        let behind = &names[before + 1..];
+        let is_last = |name: &&[u8]| name.ends_with(AGAIN);
+        if names[..before].iter().any(is_last) {
+            return Err(SEVERAL);
+        }
+        let end = behind.iter().position(|name| name.ends_with(AGAIN));
+        if end.is_some_and(|end| end + 1 < behind.len()) || (end.is_none() && before > 0) {
+            return Err(SEVERAL);
+        }
+        let of = |name: &&[u8]| {
+            let name = name.strip_suffix(AGAIN).unwrap_or(name);
+            of_sysstat(str::from_utf8(name.trim_ascii()).ok()?)
+        };
+        Ok(Some(SadfHeader {
+            before,
+            columns: behind.iter().map(of).collect(),
+            is_again: end.is_some(),
+        }))
+    }
 
-fn row<'a>(
-    line: &'a [u8],
-    columns: &[Option<Meaning>],
-    told: &mut Told,
-) -> Result<Row<'a>, &'static str> {
-    let mut parts = line.split(|byte| *byte == b';');
-    let mut next = || parts.next().ok_or("it has too few columns");
-    let (host, interval, time, disk) = (next()?, next()?, next()?, next()?);
-    if told.host.is_empty() {
-        told.host = String::from_utf8_lossy(host).into_owned();
+    fn row(&self, line: &[u8], told: &mut Told, give: &mut Give<'_>) -> Result<(), &'static str> {
+        const TOO_FEW: &str = "it has too few columns";
+        let mut parts = line.split(|byte| *byte == b';');
+        let mut next = || parts.next().ok_or(TOO_FEW);
+        let (host, interval, time) = (next()?, next()?, next()?);
+        if told.host.is_empty() {
+            told.host = String::from_utf8_lossy(host).into_owned();
+        }
+        let interval = number(interval).filter(|seconds| *seconds > 0.0);
+        let interval = interval.ok_or("its interval is no number of seconds")?;
+        let at = told.instant(time).ok_or("its third column is no time")?;
+        let from = at.checked_sub(Nanos::from_secs_f64(interval).0);
+        let from = from.ok_or("its interval is longer than time itself")?;
+        for _ in 0..self.before {
+            parts.next().ok_or(TOO_FEW)?;
+        }
+        let mut is_first = true;
+        // Each round takes a part.
+        while let Some(disk) = parts.next() {
+            if !is_first && !self.is_again {
+                return Err("it has too many columns");
+            }
+            is_first = false;
+            let row = self.figures(&mut parts)?;
+            per_second(disk, (from, at), &row, give);
+        }
+        if is_first { Err(TOO_FEW) } else { Ok(()) }
     }
-    let interval = number(interval).filter(|seconds| *seconds > 0.0);
-    let interval = interval.ok_or("its interval is no number of seconds")?;
-    let at = told.instant(time).ok_or("its third column is no time")?;
-    let from = at.checked_sub(Nanos::from_secs_f64(interval).0);
-    let from = from.ok_or("its interval is longer than time itself")?;
-    let mut row = Vec::new();
-    for meaning in columns {
-        let value = number(next()?).ok_or("a column is no number")?;
-        row.extend(meaning.map(|meaning| (meaning, value)));
+
+    fn figures<'a>(
+        &self,
+        parts: &mut impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Figures, &'static str> {
+        let mut row = Vec::new();
+        for meaning in &self.columns {
+            let value = parts.next().ok_or("it has too few columns")?;
+            let value = number(value).ok_or("a column is no number")?;
+            row.extend(meaning.map(|meaning| (meaning, value)));
+        }
+        Ok(row)
     }
-    Ok((disk, (from, at), row))
 }

@@ -13,7 +13,8 @@ use super::{Archive, Device};
 use crate::error::TraceError;
 use crate::recording::Counters;
 use crate::series::{
-    Column, DiskAverages, DiskMetric, DiskSeries, Interval, PointSample, Take, Tally, Verdict,
+    Column, DiskAverages, DiskMetric, DiskSeries, GapJudge, Interval, PointSample, Take, Tally,
+    Verdict,
 };
 use crate::window::Window;
 
@@ -21,7 +22,7 @@ use crate::window::Window;
 #[derive(Debug)]
 struct Filling<T> {
     metric: DiskMetric,
-    into: T,
+    into: GapJudge<T>,
     last: Option<Last>,
     out_of_order: u64,
 }
@@ -96,7 +97,7 @@ impl Archive {
         let averages = tallies.map(|(disk, filled)| DiskAverages {
             disk: disk.clone(),
             figures: (filled.into_iter().flatten())
-                .filter_map(|fresh| Some((fresh.metric, fresh.into.averages()?)))
+                .filter_map(|fresh| Some((fresh.metric, fresh.into.finish().averages()?)))
                 .collect(),
         });
         Ok(averages.collect())
@@ -140,7 +141,10 @@ impl Archive {
                 fresh.metric.pcp_name()
             ));
         }
-        let columns = filled.into_iter().flatten().map(|fresh| fresh.into);
+        let columns = filled
+            .into_iter()
+            .flatten()
+            .map(|fresh| fresh.into.finish());
         DiskSeries {
             disk: disk.into(),
             columns: columns.collect(),
@@ -195,7 +199,7 @@ impl<T: Take> Filling<T> {
     fn of(metric: DiskMetric) -> Self {
         Filling {
             metric,
-            into: T::of(metric),
+            into: GapJudge::of(metric),
             last: None,
             out_of_order: 0,
         }

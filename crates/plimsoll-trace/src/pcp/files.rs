@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finding and opening the files of an archive: `X.meta`, and the volumes `X.0`, `X.1`, ….
 //!
-//! The temporal index (`X.index`) only speeds up seeking and may lie; it is never opened.
+//! The temporal index (`X.index`) only speeds up seeking and may lie; of it the end is read, to know
+//! whether the last volumes are there.
 
 use std::fs;
 use std::io::{self, Cursor};
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::frames::Frames;
+use super::index::IndexEnd;
+use super::label::Version;
 use crate::compressed;
 use crate::error::TraceError;
 
@@ -71,6 +74,7 @@ pub(super) struct Files {
     pub(super) meta: Source,
     /// Ascending by volume number.
     pub(super) volumes: Vec<(u32, Source)>,
+    index: Option<PathBuf>,
 }
 
 impl Files {
@@ -82,7 +86,24 @@ impl Files {
             base: base.display().to_string(),
             meta: Source::on_disk(meta),
             volumes,
+            index: plain_or_compressed(&with_suffix(&base, "index")),
         })
+    }
+
+    /// Files whose bytes are at hand.
+    pub(super) fn in_memory(base: String, meta: Source, volumes: Vec<(u32, Source)>) -> Files {
+        Files {
+            base,
+            meta,
+            volumes,
+            index: None,
+        }
+    }
+
+    /// The end of the index, where there is one that can be read.
+    pub(super) fn index_end(&self, version: Version) -> Option<IndexEnd> {
+        let file = fs::File::open(self.index.as_ref()?).ok()?;
+        IndexEnd::read(compressed::opened(file).ok()?, version)
     }
 }
 

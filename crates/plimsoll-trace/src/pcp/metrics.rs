@@ -37,7 +37,15 @@ impl Family {
             Layer::DeviceMapper => Family::Volumes,
             Layer::Md => Family::Arrays,
             Layer::Multipath => Family::WorldWide,
-            Layer::Disk | Layer::Loop | Layer::Volume => Family::Disks,
+            Layer::Disk
+            | Layer::Loop
+            | Layer::Volume
+            | Layer::Cache
+            | Layer::Replica
+            | Layer::Zvol
+            | Layer::Path
+            | Layer::VirtualDisk
+            | Layer::Total => Family::Disks,
         }
     }
 

@@ -6,7 +6,7 @@
 //! module that reads the part says so. Files are read as streams, record by record, so memory
 //! does not grow with them. Invariants: no length in a file is trusted for an allocation or a
 //! jump, every loop consumes bytes, and damage ends the reading of its volume at its place instead
-//! of discarding what was read. Not here: the temporal index, which is never needed.
+//! of discarding what was read. Of the temporal index only the end is read.
 
 mod bytes;
 mod disk;
@@ -15,6 +15,7 @@ mod folio;
 mod frames;
 #[cfg(test)]
 mod handmade;
+mod index;
 mod label;
 mod log;
 mod meta;
@@ -130,13 +131,8 @@ impl Archive {
     ) -> Result<Archive, TraceError> {
         let file = |suffix: &str, bytes| Source::in_memory(format!("{name}.{suffix}"), bytes);
         let volumes = (0u32..).zip(volumes);
-        let files = Files {
-            base: name.into(),
-            meta: file("meta", meta),
-            volumes: volumes
-                .map(|(number, bytes)| (number, file(&number.to_string(), bytes)))
-                .collect(),
-        };
+        let volumes = volumes.map(|(number, bytes)| (number, file(&number.to_string(), bytes)));
+        let files = Files::in_memory(name.into(), file("meta", meta), volumes.collect());
         Self::assemble(name.into(), vec![Part::open(files, room)?])
     }
 

@@ -11,12 +11,14 @@ use std::collections::BTreeMap;
 use super::bytes::index;
 use super::files::{Files, Source};
 use super::frames::Frames;
+use super::index::IndexEnd;
 use super::label::{self, Label};
 use super::log::{Number, Record};
 use super::meta::{Catalog, Description, ValueType};
 use super::metrics::{Family, ways_metric};
 use crate::error::{Damage, TraceError};
 use crate::series::DiskMetric;
+use plimsoll_core::units::Nanos;
 
 /// Most samples kept in memory, of all archives of a recording: 32 bytes each. Beyond that the
 /// files are read again for each question.
@@ -92,6 +94,7 @@ impl Part {
         if files.volumes.is_empty() {
             return Err(TraceError::NoVolume { base: files.base });
         }
+        let index_end = files.index_end(label.version);
         let (catalog, meta_damage) = Catalog::read(&files.meta, is_disk_metric)?;
         let mut part = Part {
             base: files.base,
@@ -126,7 +129,23 @@ impl Part {
             Some(times) => times,
             None => return Err(part.nothing()),
         };
+        part.warnings
+            .extend(index_end.and_then(|end| part.ends_early(end)));
         Ok(part)
+    }
+
+    /// A sentence when the index goes on behind the last volume.
+    fn ends_early(&self, end: IndexEnd) -> Option<String> {
+        let (last, source) = self.volumes.last()?;
+        let missing = Nanos(end.at_unix_ns.saturating_sub(self.last_unix_ns));
+        if end.volume <= *last {
+            return None;
+        }
+        Some(format!(
+            "volume {} is missing behind {}: its index goes on for {missing} at least",
+            last.saturating_add(1),
+            source.name
+        ))
     }
 
     /// Tells everything the volumes say of disks, beginning with a mark: what came before was
@@ -195,7 +214,13 @@ impl Part {
 
     fn pass(&self, hear: &mut impl FnMut(Said)) -> Result<Pass, TraceError> {
         let mut pass = Pass::default();
+        let mut expected = self.volumes.first().map_or(0, |(number, _)| *number);
         for (number, source) in &self.volumes {
+            // What a missing volume held is unknown.
+            if *number != expected {
+                hear(Said::Mark);
+            }
+            expected = number.saturating_add(1);
             let mut frames = source.open()?;
             let read = self.check(*number, &mut frames, &source.name);
             let read = read.and_then(|()| self.read(&mut frames, &mut pass, hear));
@@ -395,12 +420,19 @@ fn wrong_volume(file: &str, volume: i32) -> TraceError {
 }
 
 fn missing_volumes(volumes: &[(u32, Source)]) -> Vec<String> {
+    let first = volumes.first().filter(|(number, _)| *number > 0);
+    let first = first.map(|(_, file)| {
+        format!(
+            "volume 0 is missing before {}: the recording began earlier",
+            file.name
+        )
+    });
     let gaps = volumes
         .windows(2)
         .filter(|pair| pair[0].0.saturating_add(1) != pair[1].0);
-    gaps.map(|pair| {
+    let gaps = gaps.map(|pair| {
         let (missing, file) = (pair[0].0.saturating_add(1), &pair[1].1.name);
-        format!("volume {missing} is missing before {file}: its time counts as one interval")
-    })
-    .collect()
+        format!("volume {missing} is missing before {file}: its time is a gap")
+    });
+    first.into_iter().chain(gaps).collect()
 }

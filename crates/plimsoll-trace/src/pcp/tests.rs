@@ -209,6 +209,47 @@ fn a_volume_behind_a_damaged_one_is_read_after_a_gap() {
 }
 
 #[test]
+fn missing_volumes_are_told_wherever_they_were_and_are_gaps() {
+    let mut writer = described("UTC");
+    for volume in 0..3 {
+        if volume > 0 {
+            writer.next_volume("UTC");
+        }
+        (4 * volume..4 * volume + 4).for_each(|n| sample(&mut writer, n));
+    }
+    for (missing, verdicts, part) in [
+        (0, 7, "volume 0 is missing before"),
+        (1, 7, "volume 1 is missing before"),
+        (2, 7, "volume 2 is missing behind"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |suffix: &str, bytes: &[u8]| {
+            std::fs::write(folder.path().join(format!("a.{suffix}")), bytes).unwrap();
+        };
+        write("meta", &writer.meta);
+        for (number, bytes) in writer.volumes.iter().enumerate() {
+            if number != missing {
+                write(&number.to_string(), bytes);
+            }
+        }
+        // Behind the label a single entry, of the last volume.
+        let mut index = vec![0; 132];
+        for word in [START_S + 110, 0, 2, 0, 0] {
+            index.extend(word.to_be_bytes());
+        }
+        write("index", &index);
+        let archive = Archive::open(&folder.path().join("a")).unwrap();
+        let told = archive.warnings().join("; ");
+        assert!(told.contains(part), "{told}");
+        let reads = whole(&archive);
+        let reads = &reads.column(DiskMetric::Reads).unwrap().intervals;
+        assert_eq!(reads.len(), verdicts, "{missing}");
+        let gaps = reads.iter().filter(|i| i.verdict == Verdict::Gap).count();
+        assert_eq!(gaps, usize::from(missing == 1));
+    }
+}
+
+#[test]
 fn a_mark_drops_the_interval_across_it() {
     let mut writer = described("UTC");
     (0..3).for_each(|n| sample(&mut writer, n));

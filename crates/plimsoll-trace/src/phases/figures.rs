@@ -10,6 +10,8 @@ use crate::binned::{mean, quantile, sorted};
 
 /// Least noise of a figure: logarithms that differ by less are the same to anybody.
 const NOISE_MIN: f64 = 0.05;
+/// Fewest operations of which a mean size says something: that of a few is chance.
+const SIZE_OPS_MIN: u64 = 10;
 /// Median of the magnitude of a standard normal variable.
 const NORMAL_MEDIAN: f64 = 0.6745;
 
@@ -44,7 +46,7 @@ impl Figure {
     }
 
     /// Rates and mean sizes of one direction, in the intervals of which `tells` is true. The size
-    /// is missing where there were no operations.
+    /// is missing where there were hardly any operations.
     pub(super) fn of(
         cells: &[Cell],
         direction: Direction,
@@ -53,7 +55,8 @@ impl Figure {
         let rate = |cell: &Cell| Some(cell.ops_per_s(direction).ln_1p());
         let size = |cell: &Cell| {
             let load = cell.load(direction);
-            (load.ops > 0).then(|| ratio(load.bytes as f64, load.ops as f64).max(1.0).ln())
+            (load.ops >= SIZE_OPS_MIN)
+                .then(|| ratio(load.bytes as f64, load.ops as f64).max(1.0).ln())
         };
         let figure = |of: &dyn Fn(&Cell) -> Option<f64>| {
             let cells = cells.iter().enumerate();

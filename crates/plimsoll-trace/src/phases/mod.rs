@@ -24,6 +24,9 @@ use figures::Figure;
 /// Fewest intervals of a phase that is no scan: less is a fluctuation.
 const PHASE_MIN: usize = 4;
 
+/// Fewest operations per interval, in the mean, of a direction whose load has phases.
+const OPS_MIN: f64 = 1.0;
+
 /// What lies on top of the load of one disk, found in its recorded intervals.
 pub(crate) struct Seen {
     scans: Vec<Range<usize>>,
@@ -76,11 +79,16 @@ impl Seen {
     fn kinds(&self) -> Vec<Vec<Range<usize>>> {
         let figures: Vec<Figure> = Direction::BOTH
             .into_iter()
+            .filter(|direction| self.has_load(*direction))
             .flat_map(|direction| {
                 let tells = self.tells(direction);
                 Figure::of(&self.calm, direction, &|at| tells[at])
             })
             .collect();
+        if figures.is_empty() {
+            let all = self.outside(&(0..self.calm.len()));
+            return [all].into_iter().filter(|kind| !kind.is_empty()).collect();
+        }
         let stretches = changes::stretches(&figures, self.least());
         let mut kinds = vec![Vec::new(); stretches.len()];
         for (stretch, kind) in stretches.iter().zip(mixture::kinds(&stretches, &figures)) {
@@ -90,6 +98,12 @@ impl Seen {
         }
         kinds.retain(|kind| !kind.is_empty());
         kinds
+    }
+
+    /// Whether there is enough of a direction to be told apart from chance.
+    fn has_load(&self, direction: Direction) -> bool {
+        let ops = self.calm.iter().map(|cell| cell.load(direction).ops as f64);
+        ops.sum::<f64>() >= OPS_MIN * self.calm.len() as f64
     }
 
     /// Fewest intervals of a phase: what is shorter than a period cannot be told from its bursts.

@@ -8,7 +8,7 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
 use crate::error::{Damage, TraceError};
-use crate::recording::{About, Counters, Requests};
+use crate::recording::{About, Counters, Detail, Requests};
 use crate::series::{Column, DiskMetric, DiskSeries, Interval, Verdict};
 use crate::window::{Times, Window};
 
@@ -34,11 +34,26 @@ struct Lasting {
     begin: i64,
 }
 
+impl Bin {
+    /// Adds what a later one held, into which nothing lasted that did not end there.
+    fn add(&mut self, later: &Bin) {
+        for direction in 0..2 {
+            self.ops[direction] += later.ops[direction];
+            self.bytes[direction] += later.bytes[direction];
+            self.took[direction] += later.took[direction];
+        }
+        self.in_flight.part_ns += later.in_flight.part_ns;
+        self.busy.part_ns += later.busy.part_ns;
+    }
+}
+
 /// Counters of one device, made of its requests.
 pub(crate) struct Counted {
     about: About,
     disk: String,
     interval: Nanos,
+    /// How long it was recorded: there the last interval ends.
+    length: Nanos,
     bins: Vec<Bin>,
     /// The interval of the last request, in time, and its place in `bins`.
     now: (Range<u64>, u64),
@@ -59,6 +74,7 @@ impl Counted {
             about: about.clone(),
             disk: disk.into(),
             interval,
+            length: Nanos(0),
             bins: Vec::new(),
             now: (0..0, 0),
             tells_service: false,
@@ -131,21 +147,30 @@ impl Counted {
         end.begin -= 1;
     }
 
-    /// Says when everything was recorded: until its end every interval counts, empty or not.
+    /// Says when everything was recorded: until its end every interval counts, empty or not. The last
+    /// one ends there, half as long or longer than the others, so that rates are over the time that
+    /// was recorded.
     pub(crate) fn finish(&mut self, length: Nanos, requests: &dyn Requests) {
-        let n = length
-            .0
-            .div_ceil(self.interval.0.max(1))
-            .clamp(1, INTERVALS_MAX);
-        let n = plimsoll_core::num::to_usize(n).max(self.bins.len());
+        let interval = self.interval.0.max(1);
+        let rest = u64::from(length.0 % interval >= interval.div_ceil(2));
+        let n = (length.0 / interval + rest).clamp(1, INTERVALS_MAX);
+        let n = plimsoll_core::num::to_usize(n);
+        let beyond = self.bins.split_off(self.bins.len().min(n));
         self.bins.resize(n, Bin::default());
+        if let Some(last) = self.bins.last_mut() {
+            beyond.iter().for_each(|bin| last.add(bin));
+        }
+        let before = (n as u64 - 1).saturating_mul(interval);
+        self.length = Nanos(length.0.max(before + 1));
         let from_unix_ns = requests.origin_unix_ns().unwrap_or(0);
-        let length = self.interval.0.saturating_mul(n as u64);
         let span = Window {
             from_unix_ns,
-            to_unix_ns: from_unix_ns.saturating_add(length),
+            to_unix_ns: from_unix_ns.saturating_add(self.length.0),
         };
         self.times = Times::new(&self.about.name, "UTC", span).0;
+        if requests.origin_unix_ns().is_none() {
+            self.times = self.times.clone().without_date();
+        }
         self.damage = requests.damage().cloned();
     }
 
@@ -161,20 +186,24 @@ impl Counted {
     }
 
     fn column(&self, metric: DiskMetric, mut of: impl FnMut(&Bin) -> f64) -> Column {
-        let mut from_unix_ns = self.times.span().from_unix_ns;
-        let interval = |bin| {
-            let from = from_unix_ns;
-            from_unix_ns += self.interval.0;
+        let begin_unix_ns = self.times.span().from_unix_ns;
+        let last = self.bins.len().saturating_sub(1);
+        let interval = |(number, bin): (usize, _)| {
+            let from = (number as u64).saturating_mul(self.interval.0);
+            let to = match number == last {
+                true => self.length.0,
+                false => from.saturating_add(self.interval.0),
+            };
             Interval {
-                from_unix_ns: from,
-                to_unix_ns: from_unix_ns,
+                from_unix_ns: begin_unix_ns.saturating_add(from),
+                to_unix_ns: begin_unix_ns.saturating_add(to),
                 difference: of(bin),
                 verdict: Verdict::Kept,
             }
         };
         Column {
             metric,
-            intervals: self.bins.iter().map(interval).collect(),
+            intervals: self.bins.iter().enumerate().map(interval).collect(),
             samples: Vec::new(),
         }
     }
@@ -195,16 +224,32 @@ impl Counters for Counted {
 
     fn series(&self, disk: &str, _: &Window) -> Result<DiskSeries, TraceError> {
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let mut columns = vec![
-            self.column(DiskMetric::Reads, |bin| bin.ops[0] as f64),
-            self.column(DiskMetric::Writes, |bin| bin.ops[1] as f64),
-            self.column(DiskMetric::ReadBytes, |bin| bin.bytes[0] as f64),
-            self.column(DiskMetric::WriteBytes, |bin| bin.bytes[1] as f64),
-        ];
+        let carries = &self.about.carries;
+        let mut columns = Vec::new();
+        if carries.direction {
+            columns.extend([
+                self.column(DiskMetric::Reads, |bin| bin.ops[0] as f64),
+                self.column(DiskMetric::Writes, |bin| bin.ops[1] as f64),
+            ]);
+        }
+        if carries.direction && carries.sizes != Detail::Absent {
+            columns.extend([
+                self.column(DiskMetric::ReadBytes, |bin| bin.bytes[0] as f64),
+                self.column(DiskMetric::WriteBytes, |bin| bin.bytes[1] as f64),
+            ]);
+        }
+        if !carries.direction {
+            let ops = |bin: &Bin| (bin.ops[0] + bin.ops[1]) as f64;
+            columns.push(self.column(DiskMetric::Ops, ops));
+        }
         if self.tells_service {
             columns.extend([
                 self.lasting(DiskMetric::Active, |bin| bin.busy),
                 self.lasting(DiskMetric::QueueTime, |bin| bin.in_flight),
+            ]);
+        }
+        if self.tells_service && carries.direction {
+            columns.extend([
                 self.column(DiskMetric::ReadTime, |bin| seconds(bin.took[0])),
                 self.column(DiskMetric::WriteTime, |bin| seconds(bin.took[1])),
             ]);
@@ -229,7 +274,7 @@ impl Counters for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{Carries, Detail, Order, Scope};
+    use crate::recording::{Carries, Order, Scope};
 
     #[test]
     fn what_lasts_over_several_intervals_counts_in_each() {

@@ -19,7 +19,7 @@ use super::measures::Measures;
 use super::reuse::BLOCK_BYTES;
 use super::streams::Finder;
 use super::touched::Touched;
-use super::{Device, INTERVAL_MIN, Survey, each};
+use super::{Clockwork, Device, INTERVAL_MIN, Survey, each};
 use crate::error::TraceError;
 use crate::recording::{Carries, Counters, Detail, Requests};
 use crate::series::DiskSeries;
@@ -30,6 +30,11 @@ const SIZES_MAX: usize = 16;
 const HOTTEST: [f64; 3] = [0.01, 0.1, 0.2];
 /// Requests in flight that are followed: more than any device takes.
 const IN_FLIGHT_MAX: usize = 1 << 20;
+
+/// Ticks that gaps must last in the mean for their variation to be theirs, not the clock's.
+const VARIATION_TICKS: u64 = 3;
+/// Share of the requests whose ends must be told for what is in flight to be told.
+const ENDED_MIN: f64 = 0.9;
 
 /// Describes a recording of requests: all its devices, and `disk` in full, or the one whose
 /// requests took the most time (where that is not told, the one with the most requests).
@@ -55,7 +60,7 @@ pub fn describe_requests(
         survey
             .devices
             .iter()
-            .map(|d| load(d, survey.length))
+            .map(|d| load(d, survey.length, &about.carries))
             .collect(),
         &|_| None,
     );
@@ -63,13 +68,16 @@ pub fn describe_requests(
     let Some(disk) = disk.or(busiest) else {
         return Err(TraceError::NoDisks {
             recording: about.name,
+            damage: requests.damage().cloned(),
         });
     };
     let place = super::device_of(survey, &about, Some(disk))?;
     // A little longer than needed, so that what starts at the very end is in the last one.
     let interval = survey.length.0 / Profile::POINTS_MAX as u64 + 1;
-    let mut counted = Counted::new(&about, disk, Nanos(interval.max(INTERVAL_MIN.0)));
-    let mut seen = Seen::new(&survey.devices[place], survey.length);
+    let clockwork = survey.clockwork();
+    let interval = clockwork.whole_ticks(Nanos(interval.max(INTERVAL_MIN.0)));
+    let mut counted = Counted::new(&about, disk, interval);
+    let mut seen = Seen::new(&survey.devices[place], clockwork);
     let mut busy = vec![Busy::default(); survey.devices.len()];
     each(requests, |request| {
         let target = usize::from(request.target);
@@ -93,7 +101,7 @@ pub fn describe_requests(
         let share = ratio(busy.sum.as_secs_f64(), survey.length.as_secs_f64());
         DeviceLoad {
             busy: device.took.map(|_| share),
-            ..load(device, survey.length)
+            ..load(device, survey.length, &about.carries)
         }
     });
     let span = counted.times().span();
@@ -104,13 +112,16 @@ pub fn describe_requests(
         (description.profile.from, description.profile.to) = (from, to);
     }
     description.profile.requests = Some(seen.finish(&about.carries, busy[place].sum));
+    let doubted = survey.doubted.told.iter().cloned();
+    description.warnings.extend(doubted);
+    description.warnings.extend(clockwork.sentence());
     description.warnings.extend(super::told(requests));
     let series = counted.series(disk, &span)?;
     Ok((description, series))
 }
 
-/// What a device did as a whole.
-fn load(device: &Device, length: Nanos) -> DeviceLoad {
+/// What a device did as a whole, as far as its recording tells it.
+fn load(device: &Device, length: Nanos, carries: &Carries) -> DeviceLoad {
     let per_s = |sum: f64| ratio(sum, length.as_secs_f64());
     let requests = device.requests as f64;
     let took = device.took.map(Nanos::as_secs_f64);
@@ -118,9 +129,9 @@ fn load(device: &Device, length: Nanos) -> DeviceLoad {
         name: device.name.clone(),
         layer: Layer::Disk,
         counted_again: false,
-        ops_per_s: per_s(requests),
-        read_share: Some(ratio(device.reads as f64, requests)),
-        bytes_per_s: Some(per_s(device.bytes as f64)),
+        ops_per_s: Some(per_s(requests)),
+        read_share: (carries.direction).then(|| ratio(device.reads as f64, requests)),
+        bytes_per_s: (carries.sizes != Detail::Absent).then(|| per_s(device.bytes as f64)),
         busy: None,
         queue: took.map(per_s),
         response_ms: took.map(|took| ratio(took, requests) * 1e3),
@@ -143,13 +154,14 @@ impl Busy {
 
 /// Everything that is seen of one device's requests.
 struct Seen {
-    length: Nanos,
+    clockwork: Clockwork,
     measures: Measures,
     streams: Finder,
     touched: Touched,
     gaps: Histogram,
     gap_squares: f64,
     last: Option<Nanos>,
+    requests: u64,
     response: [Histogram; Kind::ALL.len()],
     took: Nanos,
     /// When those in flight end.
@@ -159,15 +171,16 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(device: &Device, length: Nanos) -> Seen {
+    fn new(device: &Device, clockwork: Clockwork) -> Seen {
         Seen {
-            length,
-            measures: Measures::new(device, length),
+            clockwork,
+            measures: Measures::new(device, clockwork),
             streams: Finder::new(),
-            touched: Touched::new(device.bytes),
+            touched: Touched::new(device.bytes, clockwork),
             gaps: Histogram::new(),
             gap_squares: 0.0,
             last: None,
+            requests: 0,
             response: Default::default(),
             took: Nanos(0),
             ends: BinaryHeap::new(),
@@ -176,6 +189,7 @@ impl Seen {
     }
 
     fn add(&mut self, request: &Traced, took: Option<Nanos>) {
+        self.requests += 1;
         self.measures.add(request);
         self.streams.add(request);
         self.touched.add(request);
@@ -205,13 +219,16 @@ impl Seen {
             _ => Vec::new(),
         };
         let tells_starts = carries.arrivals == Detail::Each;
-        let gaps = Some(&self.gaps).filter(|_| tells_starts);
+        let tells_gaps = tells_starts && self.clockwork.tells_gaps(self.gaps.count());
+        let gaps = Some(&self.gaps).filter(|_| tells_gaps);
         let mut profile = RequestsProfile {
-            kinds: self.kinds(),
+            tells_kinds: carries.direction,
+            kinds: self.kinds(carries),
             sizes: sizes.iter().take(SIZES_MAX).copied().collect(),
             sizes_more: sizes.iter().skip(SIZES_MAX).map(|s| s.requests).sum(),
             streams: None,
             skew: Vec::new(),
+            resolution_ns: self.clockwork.resolution.0,
             span_bytes: 0,
             working_set: Vec::new(),
             misses: Vec::new(),
@@ -223,35 +240,48 @@ impl Seen {
         if carries.offsets {
             profile.skew = skew(self.measures.content().zones());
             profile.span_bytes = self.touched.span_bytes();
-            profile.working_set = self.touched.working_sets(self.length);
+            profile.working_set = self.touched.working_sets();
             profile.misses = misses(&self.measures.content().miss_ratios());
             profile.streams = self.streams.finish();
         }
         profile
     }
 
-    fn kinds(&self) -> Vec<KindProfile> {
+    fn kinds(&self, carries: &Carries) -> Vec<KindProfile> {
         let totals = Kind::ALL.into_iter().zip(self.measures.content().totals());
         let kinds = totals.filter(|(_, (requests, _))| *requests > 0);
         let profile = |(kind, (requests, bytes)): (Kind, &(u64, u64))| KindProfile {
             kind,
             requests: *requests,
-            bytes: *bytes,
+            bytes: (carries.sizes != Detail::Absent).then_some(*bytes),
             response: Times::of(&self.response[kind.index()]),
         };
         kinds.map(profile).collect()
     }
 
-    /// Coefficient of variation of the gaps.
+    /// Coefficient of variation of the gaps, where they are long against what tells two starts apart.
     fn variation(&self, gaps: &Histogram) -> Option<f64> {
+        if !self
+            .clockwork
+            .tells_gaps(gaps.count().saturating_mul(VARIATION_TICKS))
+        {
+            return None;
+        }
         let mean = gaps.mean_ns() / 1e9;
         let variance = self.gap_squares / gaps.count().max(1) as f64 - mean * mean;
         (mean > 0.0).then(|| variance.max(0.0).sqrt() / mean)
     }
 
+    /// What was in flight; `None` where ends are not told, of too many requests, or only by ticks that
+    /// are longer than requests take.
     fn in_flight(&self, busy: Nanos) -> Option<InFlight> {
-        let per_s = |time: Nanos| ratio(time.as_secs_f64(), self.length.as_secs_f64());
-        (!self.found.is_empty()).then(|| InFlight {
+        let length_s = self.clockwork.length.as_secs_f64();
+        let per_s = |time: Nanos| ratio(time.as_secs_f64(), length_s);
+        let ended = self.found.count();
+        let is_whole = ended as f64 >= ENDED_MIN * self.requests as f64;
+        let ticks = u128::from(self.clockwork.resolution.0) * u128::from(ended);
+        let is_fine = !self.clockwork.is_coarse() || ticks <= u128::from(self.took.0);
+        (!self.found.is_empty() && is_whole && is_fine).then(|| InFlight {
             mean: per_s(self.took),
             busy: per_s(busy),
             found_median: self.found.quantile_ns(0.5),

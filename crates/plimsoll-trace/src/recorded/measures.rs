@@ -10,8 +10,8 @@ use plimsoll_core::profile::Dispersion;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
-use super::Device;
 use super::content::Content;
+use super::{Clockwork, Device};
 
 /// Bits behind the first by which gaps are put into classes: 64 for each power of two, fine against
 /// those in which gaps are kept.
@@ -47,10 +47,14 @@ struct Counts {
 }
 
 impl Counts {
-    fn close(&mut self) {
+    /// Ends the window that is counted in; of `whole` windows, which are all that count: a last one that
+    /// is cut short has fewer requests because it is shorter.
+    fn close(&mut self, whole: u64) {
         let count = self.count as f64;
-        self.sum += count;
-        self.squares += count * count;
+        if self.window < whole {
+            self.sum += count;
+            self.squares += count * count;
+        }
         self.count = 0;
     }
 
@@ -63,8 +67,9 @@ impl Counts {
 }
 
 /// Counts in windows of all lengths.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Windows {
+    clockwork: Clockwork,
     /// The shortest window that is counted in.
     now: Range<u64>,
     count: u64,
@@ -72,6 +77,26 @@ struct Windows {
 }
 
 impl Windows {
+    fn new(clockwork: Clockwork) -> Windows {
+        Windows {
+            clockwork,
+            now: 0..0,
+            count: 0,
+            counts: Default::default(),
+        }
+    }
+
+    /// How bursty requests are in windows of each length; `None` where there are too few whole ones, or
+    /// they are shorter than what tells two starts apart.
+    fn dispersions(&self) -> [Option<f64>; WINDOWS.len()] {
+        std::array::from_fn(|at| {
+            let length = WINDOWS[at].0;
+            let whole = self.clockwork.length.0 / length.0;
+            let is_told = whole >= WINDOWS_MIN && length >= self.clockwork.resolution;
+            is_told.then(|| self.counts[at].dispersion(whole))
+        })
+    }
+
     fn add(&mut self, at: Nanos) {
         if !self.now.contains(&at.0) {
             self.turn_to(at);
@@ -85,7 +110,7 @@ impl Windows {
         for (counts, (length, _)) in self.counts.iter_mut().zip(WINDOWS) {
             let window = at.0 / length.0;
             if window != counts.window {
-                counts.close();
+                counts.close(self.clockwork.length.0 / length.0);
                 counts.window = window;
             }
         }
@@ -104,12 +129,14 @@ impl Windows {
 
     fn close(&mut self) {
         self.tell();
-        self.counts.iter_mut().for_each(Counts::close);
+        for (counts, (length, _)) in self.counts.iter_mut().zip(WINDOWS) {
+            counts.close(self.clockwork.length.0 / length.0);
+        }
     }
 }
 
 /// When requests come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Pace {
     /// Gaps by class; those of no time are in the first.
     gaps: Vec<u64>,
@@ -118,6 +145,20 @@ struct Pace {
 }
 
 impl Pace {
+    fn new(clockwork: Clockwork) -> Pace {
+        Pace {
+            gaps: Vec::new(),
+            last_at: None,
+            windows: Windows::new(clockwork),
+        }
+    }
+
+    /// Whether the times between requests are longer than what tells two starts apart.
+    fn tells_gaps(&self) -> bool {
+        let gaps: u64 = self.gaps.iter().sum();
+        self.windows.clockwork.tells_gaps(gaps)
+    }
+
     fn add(&mut self, at: Nanos) {
         if let Some(last) = self.last_at.replace(at) {
             let class = gap_class(at.since(last));
@@ -159,8 +200,9 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    pub(super) fn of(packed: &Packed) -> Unpacked {
-        let (mut pace, mut fingerprint) = (Pace::default(), Fingerprint::default());
+    /// Of requests that were recorded so.
+    pub(super) fn of(packed: &Packed, clockwork: Clockwork) -> Unpacked {
+        let (mut pace, mut fingerprint) = (Pace::new(clockwork), Fingerprint::default());
         for request in packed.unpack() {
             fingerprint.add(&request);
             pace.add(request.at);
@@ -181,13 +223,13 @@ pub(crate) struct Measures {
 }
 
 impl Measures {
-    pub(crate) fn new(device: &Device, length: Nanos) -> Measures {
+    pub(crate) fn new(device: &Device, clockwork: Clockwork) -> Measures {
         Measures {
-            length,
+            length: clockwork.length,
             bytes: device.bytes,
             content: Content::new(device.bytes),
             fingerprint: Fingerprint::default(),
-            pace: Pace::default(),
+            pace: Pace::new(clockwork),
         }
     }
 
@@ -223,12 +265,11 @@ impl Measures {
 
     /// How bursty arrivals are by scale of time, where there are enough windows of it.
     pub(super) fn dispersion(&self) -> Vec<Dispersion> {
-        let each = self.pace.windows.counts.iter().zip(WINDOWS);
-        let known = each.filter_map(|(counts, (length, _))| {
-            let n = self.length.0.div_ceil(length.0);
-            (n >= WINDOWS_MIN).then(|| Dispersion {
+        let each = self.pace.windows.dispersions().into_iter().zip(WINDOWS);
+        let known = each.filter_map(|(index, (length, _))| {
+            Some(Dispersion {
                 window_s: length.as_secs_f64(),
-                index: counts.dispersion(n),
+                index: index?,
             })
         });
         known.collect()
@@ -264,11 +305,13 @@ impl Measures {
             self.content.transfers_apart(content),
             SIZE_GATE,
         ));
-        lines.push(distance(
-            "times between requests, decades apart",
-            decades_apart(&self.pace.gaps, &pace.gaps),
-            GAP_GATE,
-        ));
+        if self.pace.tells_gaps() {
+            lines.push(distance(
+                "times between requests, decades apart",
+                decades_apart(&self.pace.gaps, &pace.gaps),
+                GAP_GATE,
+            ));
+        }
         lines.extend(self.dispersions(pace));
         lines.push(distance(
             "requests by zone of 1 MiB, share that differs",
@@ -289,17 +332,12 @@ impl Measures {
         lines
     }
 
-    fn dispersions<'a>(&'a self, pace: &'a Pace) -> impl Iterator<Item = Fidelity> + 'a {
-        let both = self.pace.windows.counts.iter();
-        let both = both.zip(&pace.windows.counts).zip(WINDOWS);
-        both.filter_map(|((recorded, played), (length, name))| {
-            let n = self.length.0.div_ceil(length.0);
-            let recorded = recorded.dispersion(n);
-            if n < WINDOWS_MIN || recorded <= 0.0 {
-                return None;
-            }
+    fn dispersions(&self, pace: &Pace) -> impl Iterator<Item = Fidelity> + use<> {
+        let recorded = self.pace.windows.dispersions().into_iter();
+        let both = recorded.zip(pace.windows.dispersions()).zip(WINDOWS);
+        both.filter_map(|((recorded, played), (_, name))| {
+            let (recorded, played) = (recorded.filter(|index| *index > 0.0)?, played?);
             let name = format!("dispersion of requests in {name}");
-            let played = played.dispersion(n);
             Some(Fidelity::relative(name, recorded, played, BURST_GATE))
         })
     }
@@ -408,7 +446,8 @@ mod tests {
             bytes: 0,
         };
         let measured = |at_ms: &dyn Fn(u64) -> u64| {
-            let mut measures = Measures::new(&device, Nanos(1_000 * Nanos::SECOND.0));
+            let length = Nanos(1_000 * Nanos::SECOND.0);
+            let mut measures = Measures::new(&device, Clockwork::fine(length));
             for i in 0..10_000 {
                 measures.add(&Traced {
                     at: Nanos(at_ms(i) * 1_000_000),
@@ -434,5 +473,58 @@ mod tests {
         assert!(passed("operations per second"));
         assert!(passed("kinds and sizes"));
         assert!(!passed("times between"));
+    }
+
+    /// Reads of 512 bytes at these instants, over `length`, told to `resolution`.
+    fn counted(at_us: impl Iterator<Item = u64>, clockwork: Clockwork) -> Vec<(f64, f64)> {
+        let device = Device {
+            name: "d".into(),
+            requests: 0,
+            reads: 0,
+            took: None,
+            bytes: 0,
+        };
+        let mut measures = Measures::new(&device, clockwork);
+        for us in at_us {
+            measures.add(&Traced {
+                at: Nanos(us * 1_000),
+                kind: Kind::Read,
+                offset: 0,
+                bytes: 512,
+            });
+        }
+        measures.finish();
+        let found = measures.dispersion().into_iter();
+        found.map(|at| (at.window_s, at.index)).collect()
+    }
+
+    #[test]
+    fn a_window_that_is_cut_off_by_the_end_does_not_count() {
+        // One request every 7 ms for 61.5 s; counted with its last half second a clock would look
+        // bursty at 1 s.
+        let length = Nanos(61_495_000_000);
+        let found = counted((0..8_786).map(|n| n * 7_000), Clockwork::fine(length));
+        let (window_s, index) = found[2];
+        assert!((window_s - 1.0).abs() < 1e-9 && index < 0.001, "{found:?}");
+        // Half a window of twenty and a half is none of twenty-one, nor is a request on its edge.
+        let length = Nanos(20_500_000_000);
+        let found = counted((0..205).map(|n| n * 100_000), Clockwork::fine(length));
+        assert!(
+            found
+                .last()
+                .is_some_and(|(s, index)| (s - 1.0).abs() < 1e-9 && *index < 1e-9)
+        );
+    }
+
+    #[test]
+    fn windows_shorter_than_what_tells_starts_apart_have_no_dispersion() {
+        let clockwork = Clockwork {
+            length: Nanos(100_000_000_000),
+            resolution: Nanos::SECOND,
+        };
+        let found = counted((0..1_000).map(|n| n / 10 * 1_000_000), clockwork);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!((found[0].0 - 1.0).abs() < 1e-9 && found[0].1.abs() < 1e-9);
+        assert!(clockwork.tells_gaps(90) && !clockwork.tells_gaps(1_000));
     }
 }

@@ -8,9 +8,11 @@
 
 mod beside;
 mod ceiling;
+mod clockwork;
 mod content;
 mod counted;
 mod describe;
+mod doubts;
 mod in_flight;
 mod measures;
 mod reliance;
@@ -29,7 +31,10 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
 use self::beside::{Other, beside};
+use self::clockwork::Ticks;
+pub(crate) use self::clockwork::{Clockwork, Spread};
 use self::counted::Counted;
+use self::doubts::{Doubted, Doubts};
 pub(crate) use self::in_flight::InFlight;
 use self::measures::Unpacked;
 pub(crate) use self::measures::{Measures, distance};
@@ -47,7 +52,7 @@ const INTERVALS: u64 = 200;
 const INTERVAL_MIN: Nanos = Nanos(1_000_000);
 
 /// One device of a recording of requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
     /// Its name in the recording.
     pub name: String,
@@ -92,11 +97,23 @@ pub struct Keep {
 pub struct Survey {
     /// The devices, in order of their first request.
     pub devices: Vec<Device>,
-    /// From the first start to the last, and to the last end where ends are told.
+    /// From the first start to the end of the tick of the last, and to the last end where ends are
+    /// told.
     pub length: Nanos,
+    /// The finest difference of two starts: what the format promises, or what the starts show where
+    /// they are coarser.
+    pub resolution: Nanos,
+    doubted: Doubted,
 }
 
 impl Survey {
+    pub(crate) fn clockwork(&self) -> Clockwork {
+        Clockwork {
+            length: self.length,
+            resolution: self.resolution,
+        }
+    }
+
     fn place_of(&self, disk: &str, about: &About) -> Result<usize, TraceError> {
         let place = self.devices.iter().position(|device| device.name == disk);
         place.ok_or_else(|| TraceError::NoDisk {
@@ -112,34 +129,43 @@ impl Survey {
 /// # Errors
 /// When it cannot be read.
 pub fn survey(requests: &mut dyn Requests) -> Result<Survey, TraceError> {
-    let mut survey = Survey {
-        devices: Vec::new(),
-        length: Nanos(0),
-    };
+    let mut devices: Vec<Device> = Vec::new();
+    let (mut ticks, mut doubts) = (Ticks::default(), Doubts::default());
+    let (mut started, mut ended) = (Nanos(0), Nanos(0));
     each(requests, |request| {
         let place = usize::from(request.target);
-        while survey.devices.len() <= place {
-            survey.devices.push(Device {
-                name: String::new(),
-                requests: 0,
-                reads: 0,
-                bytes: 0,
-                took: None,
-            });
+        while devices.len() <= place {
+            devices.push(Device::default());
         }
-        let device = &mut survey.devices[place];
+        let device = &mut devices[place];
         device.requests += 1;
         device.reads += u64::from(request.kind.is_read());
         device.bytes += u64::from(request.bytes);
         if let Some(took) = request.took {
             device.took = Some(device.took.unwrap_or_default() + took);
         }
-        let end = request
-            .at
-            .0
-            .saturating_add(request.took.unwrap_or_default().0);
-        survey.length = survey.length.max(Nanos(end));
+        let took = request.took.unwrap_or_default();
+        started = started.max(request.at);
+        ended = ended.max(Nanos(request.at.0.saturating_add(took.0)));
+        ticks.add(request.at);
+        doubts.add(
+            request.at,
+            request.offset.saturating_add(request.bytes.into()),
+        );
     })?;
+    let resolution = ticks.resolution(requests.about().carries.resolution);
+    let mut survey = Survey {
+        devices,
+        length: ended,
+        resolution,
+        doubted: Doubted::default(),
+    };
+    if survey.clockwork().is_coarse() {
+        // Its last tick was recorded whole.
+        let end = Nanos(started.0.saturating_add(resolution.0));
+        survey.length = ended.max(end);
+    }
+    survey.doubted = doubts.finish(survey.length);
     for (device, name) in survey.devices.iter_mut().zip(requests.targets()) {
         device.name.clone_from(name);
     }
@@ -168,7 +194,10 @@ pub fn survey_part(
     let length = clip.length(found.length);
     let again = whole.again(|| requests::open(path))?;
     let mut part = Kept::new(Box::new(Clipped::new(again, clip)));
+    let whole = found.resolution;
     let mut found = survey(&mut part)?;
+    // Of a part there may be too few starts to show how coarse they are.
+    found.resolution = found.resolution.max(whole);
     found.length = length;
     if found.devices.is_empty() {
         let typed = [from, to].into_iter().flatten().collect::<Vec<_>>();
@@ -277,30 +306,46 @@ pub fn fit_requests(
     check(&about)?;
     let place = survey.place_of(disk, &about)?;
     let device = &survey.devices[place];
+    let refused = |reason: String| TraceError::Misread {
+        recording: about.name.clone(),
+        reason,
+    };
+    if let Some(reason) = &survey.doubted.refused {
+        return Err(refused(reason.clone()));
+    }
+    let clockwork = survey.clockwork();
     let interval = Nanos(survey.length.0.div_ceil(INTERVALS).max(INTERVAL_MIN.0));
-    let mut counted = Counted::new(&about, disk, interval);
-    let mut recorded = Measures::new(device, survey.length);
+    let mut counted = Counted::new(&about, disk, clockwork.whole_ticks(interval));
+    let mut recorded = Measures::new(device, clockwork);
     let mut waits = Waits::default();
     let mut packing = Packing {
         place,
         gaps: keep.gaps.unwrap_or(device.gaps()),
         shuffle: keep.shuffle,
-        length: survey.length,
+        clockwork,
         late: 0,
+        spread: Spread::new(clockwork),
     };
     let seen = |request: &Traced, took| {
         counted.add(request, took);
-        waits.add(request.at, took);
+        // Of starts that are told by the tick nobody knows what waited for what.
+        if !clockwork.is_coarse() {
+            waits.add(request.at, took);
+        }
         recorded.add(request);
     };
     let (packed, unpacked) = beside(seen, |other| packing.pack(requests, other))?;
-    counted.finish(survey.length, requests);
+    packing.spread.check(device, clockwork).map_err(refused)?;
+    // Times are kept to classes, by which the last request may be played a little later; it is
+    // played all the same.
+    let played = Nanos(packed.length().0.saturating_add(1));
+    counted.finish(survey.length.max(played), requests);
     // What is played are the requests, so nothing is drawn from the intervals to be checked.
     let options = FitOptions {
         disk: disk.into(),
         window: counted.times().span(),
         name: name.into(),
-        facts: Facts::assumed(packed.footprint_bytes().max(packed.largest_bytes().into())),
+        facts: Facts::of_requests(packed.footprint_bytes().max(packed.largest_bytes().into())),
     };
     let mut fitted = fit_within(&counted, &options, 0)?;
     recorded.finish();
@@ -311,7 +356,9 @@ pub fn fit_requests(
         (fitted.profile.from, fitted.profile.to) = ends.clone();
         (fitted.model.source.from, fitted.model.source.to) = ends;
     }
+    fitted.warnings.extend(survey.doubted.told.clone());
     fitted.warnings.extend(told(requests));
+    fitted.warnings.extend(packing.spread.sentence());
     waits.tell(keep, &mut fitted);
     if packing.late > 0 {
         fitted.warnings.push(format!(
@@ -328,9 +375,10 @@ struct Packing {
     place: usize,
     gaps: Gaps,
     shuffle: Option<Shuffle>,
-    length: Nanos,
+    clockwork: Clockwork,
     /// Requests that stood behind later ones.
     late: u64,
+    spread: Spread,
 }
 
 impl Packing {
@@ -343,6 +391,13 @@ impl Packing {
         let mut packer = Packer::new(self.gaps);
         let mut shuffler = self.shuffle.map(Shuffler::new);
         let mut last = Nanos(0);
+        let mut give = |request: &Traced, took| {
+            other.add(request, took);
+            match &mut shuffler {
+                Some(shuffler) => shuffler.push(request, |request| packer.push(request)),
+                None => packer.push(request),
+            }
+        };
         each(requests, |request| {
             if usize::from(request.target) != self.place {
                 return;
@@ -353,19 +408,16 @@ impl Packing {
                 at: last,
                 ..request.traced()
             };
-            other.add(&traced, request.took);
-            match &mut shuffler {
-                Some(shuffler) => shuffler.push(&traced, |request| packer.push(request)),
-                None => packer.push(&traced),
-            }
+            self.spread.push(traced, request.took, &mut give);
         })?;
+        self.spread.release(&mut give);
         other.finish();
         if let Some(shuffler) = &mut shuffler {
             shuffler.release(|request| packer.push(request));
         }
-        let mut packed = packer.finish(self.length);
+        let mut packed = packer.finish(self.clockwork.length);
         packed.shuffled = self.shuffle.map(|shuffle| shuffle.window);
-        let unpacked = Unpacked::of(&packed);
+        let unpacked = Unpacked::of(&packed, self.clockwork);
         Ok((packed, unpacked))
     }
 }
@@ -421,7 +473,7 @@ pub(crate) fn ends_without_date(requests: &dyn Requests, length: Nanos) -> (Stri
 fn told(requests: &dyn Requests) -> Vec<String> {
     let mut told = requests.warnings().to_vec();
     if requests.lost() > 0 {
-        let text = format!("{} requests were lost by the recorder", requests.lost());
+        let text = format!("{} events were lost by the recorder", requests.lost());
         told.push(text);
     }
     told
@@ -438,8 +490,9 @@ pub fn check_packed(expected: impl Iterator<Item = Traced>, packed: &Packed) -> 
         took: None,
         bytes: bytes.fold(0, u64::saturating_add),
     };
-    let mut recorded = Measures::new(&device, packed.length());
+    let clockwork = Clockwork::fine(packed.length());
+    let mut recorded = Measures::new(&device, clockwork);
     expected.for_each(|request| recorded.add(&request));
     recorded.finish();
-    recorded.compare_packed(packed, &Unpacked::of(packed))
+    recorded.compare_packed(packed, &Unpacked::of(packed, clockwork))
 }

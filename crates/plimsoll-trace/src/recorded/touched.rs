@@ -8,10 +8,15 @@ use plimsoll_core::table::Table;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::Traced;
 
+use super::Clockwork;
 use super::reuse::{BLOCK_BYTES, Sample};
 
-/// Lengths of windows in seconds; the last is longer than any recording.
-const WINDOWS_S: [u64; 6] = [1, 10, 60, 600, 3_600, u64::MAX / 1_000_000_000];
+/// Lengths of windows in seconds; the last is longer than any recording, and counts as it is.
+const WINDOWS_S: [u64; 6] = [1, 10, 60, 600, 3_600, WHOLE_S];
+const WHOLE_S: u64 = u64::MAX / 1_000_000_000;
+
+/// Fewest whole windows of a length that are told.
+const WINDOWS_MIN: u64 = 2;
 
 /// Blocks in the windows of one length.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,9 +27,21 @@ struct Counts {
     most: u64,
 }
 
+impl Counts {
+    /// Ends the window that is counted in; of `whole` windows, which are all that count.
+    fn close(&mut self, whole: u64) {
+        if u64::from(self.window) <= whole {
+            self.sum += self.blocks;
+            self.most = self.most.max(self.blocks);
+        }
+        self.blocks = 0;
+    }
+}
+
 /// What was touched so far, by requests in the order of their starts.
 #[derive(Debug)]
 pub(super) struct Touched {
+    clockwork: Clockwork,
     sample: Sample,
     /// Of each block, the window of each length in which it was touched last, counted from 1.
     last: Table<[u32; WINDOWS_S.len()]>,
@@ -34,8 +51,9 @@ pub(super) struct Touched {
 
 impl Touched {
     /// For a recording that moves about so many bytes.
-    pub(super) fn new(bytes: u64) -> Touched {
+    pub(super) fn new(bytes: u64, clockwork: Clockwork) -> Touched {
         Touched {
+            clockwork,
             sample: Sample::new(bytes),
             last: Table::default(),
             counts: Default::default(),
@@ -49,10 +67,11 @@ impl Touched {
             self.span_bytes = self.span_bytes.max(end);
         }
         let now = WINDOWS_S.map(|s| saturating_u32(request.at.0 / (s * 1_000_000_000) + 1));
-        for (counts, now) in self.counts.iter_mut().zip(now) {
+        let whole = self.whole();
+        for ((counts, now), whole) in self.counts.iter_mut().zip(now).zip(whole) {
             if counts.window != now {
+                counts.close(whole);
                 counts.window = now;
-                counts.blocks = 0;
             }
         }
         let (last, counts) = (&mut self.last, &mut self.counts);
@@ -61,8 +80,6 @@ impl Touched {
                 if *last != now {
                     *last = now;
                     counts.blocks += 1;
-                    counts.sum += 1;
-                    counts.most = counts.most.max(counts.blocks);
                 }
             }
         });
@@ -73,22 +90,31 @@ impl Touched {
         self.span_bytes
     }
 
-    /// The working sets of windows of which a recording of `length` has at least two, and of all
-    /// of it.
-    pub(super) fn working_sets(&self, length: Nanos) -> Vec<WorkingSet> {
+    /// Whole windows of each length; all of the recording is one.
+    fn whole(&self) -> [u64; WINDOWS_S.len()] {
+        WINDOWS_S
+            .map(|s| (self.clockwork.length.0 / (s * 1_000_000_000)).max(u64::from(s == WHOLE_S)))
+    }
+
+    /// The working sets of windows of which the recording has at least two whole ones, and of all of it.
+    pub(super) fn working_sets(&self) -> Vec<WorkingSet> {
         let bytes = self.sample.share() * BLOCK_BYTES as f64;
-        let set = |window_s: f64, windows: u64, counts: &Counts| WorkingSet {
-            window_s,
-            mean_bytes: counts.sum as f64 / windows as f64 * bytes,
-            max_bytes: counts.most as f64 * bytes,
-        };
-        let (whole, parts) = (WINDOWS_S.len() - 1, self.counts.iter().zip(WINDOWS_S));
-        let parts = parts.take(whole).filter_map(|(counts, s)| {
-            let windows = length.0.div_ceil(s * 1_000_000_000);
-            (windows >= 2).then(|| set(s as f64, windows, counts))
+        let told = self.whole().into_iter().zip(self.counts).zip(WINDOWS_S);
+        let told = told.filter_map(|((whole, mut counts), s)| {
+            let is_all = s == WHOLE_S;
+            let is_fine = Nanos(s * 1_000_000_000) >= self.clockwork.resolution;
+            counts.close(whole);
+            (is_all || is_fine && whole >= WINDOWS_MIN).then(|| WorkingSet {
+                window_s: if is_all {
+                    self.clockwork.length.as_secs_f64()
+                } else {
+                    s as f64
+                },
+                mean_bytes: counts.sum as f64 / whole as f64 * bytes,
+                max_bytes: counts.most as f64 * bytes,
+            })
         });
-        let all = set(length.as_secs_f64(), 1, &self.counts[whole]);
-        parts.chain([all]).collect()
+        told.collect()
     }
 }
 
@@ -99,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_comes_back_is_counted_once_in_each_window() {
-        let mut touched = Touched::new(0);
+        let mut touched = Touched::new(0, Clockwork::fine(Nanos(20_000_000_000)));
         // For 20 s, every second ten blocks twice, new ones every ten seconds.
         for i in 0..400u64 {
             touched.add(&Traced {
@@ -109,7 +135,7 @@ mod tests {
                 bytes: 4096,
             });
         }
-        let found = touched.working_sets(Nanos(20_000_000_000));
+        let found = touched.working_sets();
         let blocks: Vec<(f64, f64)> = found
             .iter()
             .map(|set| (set.window_s, set.mean_bytes / BLOCK_BYTES as f64))
@@ -119,9 +145,29 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_is_cut_off_by_the_end_does_not_count() {
+        // Ten blocks of their own in every second of 2.05.
+        let length = Nanos(2_050_000_000);
+        let mut touched = Touched::new(0, Clockwork::fine(length));
+        for i in 0..21u64 {
+            touched.add(&Traced {
+                at: Nanos(i * 100_000_000),
+                kind: Kind::Read,
+                offset: i * BLOCK_BYTES,
+                bytes: 4096,
+            });
+        }
+        let found = touched.working_sets();
+        let blocks = |set: &WorkingSet| (set.window_s, set.mean_bytes / BLOCK_BYTES as f64);
+        let blocks: Vec<(f64, f64)> = found.iter().map(blocks).collect();
+        assert_eq!(blocks, [(1.0, 10.0), (2.05, 21.0)]);
+    }
+
+    #[test]
     fn a_sample_of_the_blocks_stands_for_all() {
         let n = 3_000_000u64;
-        let mut touched = Touched::new(n * BLOCK_BYTES);
+        let length = Nanos(3_000_000_000);
+        let mut touched = Touched::new(n * BLOCK_BYTES, Clockwork::fine(length));
         for i in 0..n {
             touched.add(&Traced {
                 at: Nanos(i * 1_000),
@@ -130,7 +176,7 @@ mod tests {
                 bytes: 4096,
             });
         }
-        let all = touched.working_sets(Nanos(3_000_000_000)).pop().unwrap();
+        let all = touched.working_sets().pop().unwrap();
         let error = all.mean_bytes / (n * BLOCK_BYTES) as f64 - 1.0;
         assert!(error.abs() < 0.02, "{error}");
     }

@@ -5,11 +5,10 @@
 //! microseconds since 1970. Source: the description that is published with the traces. The
 //! requests of a thousand volumes stand between each other in one file.
 
-use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{columns, whole, whole_u32};
+use super::text::{direction, fields, whole, whole_u32};
 use super::{Format, UNTIMED, first_row_is};
 use crate::recording::{Carries, Scope};
 
@@ -36,20 +35,14 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
-    let [volume, way, offset, length, time] =
-        columns(line, b',').ok_or("it has not five columns")?;
-    let kind = match way {
-        b"R" => Kind::Read,
-        b"W" => Kind::Write,
-        b"opcode" => return Ok(None),
-        _ => return Err("its second column is neither R nor W"),
-    };
+    let [volume, way, offset, length, time] = fields(line).ok_or("it has not five columns")?;
+    let kind = direction(way).ok_or("its second column is neither R nor W")?;
     let at_ns = whole(time).and_then(|us| us.checked_mul(MICROS));
     Ok(Some(Row {
         at_ns: at_ns.ok_or("its time is no number of microseconds")?,
         took: None,
         kind,
-        target: volume,
+        target: volume.into(),
         bytes: whole_u32(length).ok_or("its length is no number below 4 GiB")?,
         offset: whole(offset).ok_or("its offset is no number")?,
     }))
@@ -59,6 +52,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::{ALIBABA, read};
     use super::*;
+    use plimsoll_core::op::Kind;
 
     #[test]
     fn volumes_are_told_apart() {

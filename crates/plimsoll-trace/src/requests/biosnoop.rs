@@ -154,7 +154,7 @@ impl Parse for Snoop {
                     at_ns: start_ns(ended_ns, took_ns),
                     took: Some(Nanos(took_ns)),
                     kind,
-                    target: at(disk),
+                    target: at(disk).into(),
                     bytes,
                     // A flush has sector -1 or 0.
                     offset: match sectors(at(sector)) {
@@ -183,7 +183,7 @@ fn bpftrace(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         took: Some(Nanos(took_ns)),
         // Which it was is not told, and said so by `Carries::direction`.
         kind: Kind::Read,
-        target: disk,
+        target: disk.into(),
         bytes: 0,
         offset: 0,
     }))

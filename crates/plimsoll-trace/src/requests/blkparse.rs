@@ -8,6 +8,8 @@
 //! between (get, merge, insert, remap, plug) is passed over. The summary at the end is no event,
 //! but its count of skipped events is that of the lost.
 
+use std::collections::BTreeMap;
+
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
@@ -37,6 +39,7 @@ pub(super) const FORMAT: Format = Format {
             input,
             pairs: Pairs::default(),
             targets: Targets::default(),
+            last_numbers: Numbers::default(),
             lost: 0,
             wrong: WrongLines::default(),
             is_done: false,
@@ -52,14 +55,20 @@ pub(super) const CARRIES: Carries = Carries {
     ..TIMED
 };
 
+/// What is wrong with a trace of completions.
+pub(super) const ONLY_ENDS: &str = "it tells only when requests ended (C); record when they were \
+                                    queued, too (Q): blktrace without -a complete";
 /// Lines of one call.
 const BATCH: usize = 4096;
+/// Processors of devices whose lines are numbered.
+const NUMBERED_MAX: usize = 1 << 16;
 
 struct Text {
     about: About,
     input: Input,
     pairs: Pairs,
     targets: Targets,
+    last_numbers: Numbers,
     lost: u64,
     wrong: WrongLines,
     is_done: bool,
@@ -71,6 +80,10 @@ struct Text {
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     device: &'a [u8],
+    /// The processor, and the number of the event on it.
+    processor: u64,
+    number: u64,
+    at_ns: u64,
     /// `None` for what is passed over.
     event: Option<Event>,
 }
@@ -95,12 +108,16 @@ fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
     let (cpu, sequence) = (words.next().ok_or(few)?, words.next().ok_or(few)?);
     let (time, process) = (words.next().ok_or(few)?, words.next().ok_or(few)?);
     let at_ns = nanos(time, 1).ok_or("its fourth word is no time")?;
-    if !is_device || [cpu, sequence, process].iter().any(|w| whole(w).is_none()) {
+    let numbers = (whole(cpu), whole(sequence), whole(process));
+    let (true, (Some(processor), Some(number), Some(_))) = (is_device, numbers) else {
         return Err("its first words are not device, processor, number and process");
-    }
+    };
     let action = words.next().ok_or(few)?;
     let passed_over = Ok(Some(Line {
         device,
+        processor,
+        number,
+        at_ns,
         event: None,
     }));
     let what = match action {
@@ -132,6 +149,9 @@ fn parse(line: &[u8]) -> Result<Option<Line<'_>>, &'static str> {
     };
     Ok(Some(Line {
         device,
+        processor,
+        number,
+        at_ns,
         event: Some(Event {
             at_ns,
             what: if is_cut { What::Split(sectors) } else { what },
@@ -159,6 +179,25 @@ pub(super) fn kind(flags: &[u8], has_data: bool) -> Option<Kind> {
     }
 }
 
+/// Number of the last event of each processor of each device.
+#[derive(Default)]
+struct Numbers(BTreeMap<(u16, u64), u64>);
+
+impl Numbers {
+    /// Says where numbers are missing: what was lost, or was not printed, may be an end. How many were
+    /// lost says the summary.
+    fn count(&mut self, target: u16, line: &Line<'_>, pairs: &mut Pairs) {
+        let of = (target, line.processor);
+        let known = self.0.get(&of).copied();
+        if known.is_some_and(|last| line.number > last + 1) {
+            pairs.lose(line.at_ns);
+        }
+        if known.is_some() || self.0.len() < NUMBERED_MAX {
+            self.0.insert(of, line.number);
+        }
+    }
+}
+
 impl Text {
     /// Reads one line; `false` at the end.
     fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
@@ -170,13 +209,12 @@ impl Text {
                 self.lost = self.lost.max(skipped(line).unwrap_or(0));
                 return Ok(true);
             }
-            Ok(Some(Line { event: None, .. })) => None,
-            Ok(Some(Line {
-                device,
-                event: Some(event),
-            })) => match self.targets.place(device) {
+            Ok(Some(line)) => match self.targets.place(line.device) {
                 Some(target) => {
-                    self.pairs.push(&Event { target, ..event }, into);
+                    self.last_numbers.count(target, &line, &mut self.pairs);
+                    if let Some(event) = line.event {
+                        self.pairs.push(&Event { target, ..event }, into);
+                    }
                     None
                 }
                 None => Some(TOO_MANY_TARGETS),
@@ -198,6 +236,13 @@ impl Text {
         self.is_done = true;
         self.warnings.extend(self.pairs.finish(into));
         let nothing = self.pairs.origin_ns().is_none();
+        if !nothing && !self.pairs.has_starts() {
+            return Err(TraceError::Format {
+                file: self.about.name.clone(),
+                offset: 0,
+                what: ONLY_ENDS.into(),
+            });
+        }
         let told = self.wrong.finish(&self.about.name, nothing)?;
         self.warnings.extend(told);
         Ok(())

@@ -10,12 +10,12 @@
 //! gaps tell how many were lost; notes (names of processes, the time of day) are not.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::op::Kind;
 
-use super::blkparse::CARRIES;
+use super::blkparse::{CARRIES, ONLY_ENDS};
 use super::pairs::{Event, Pairs, What};
 use super::{Format, Request, Targets};
 use crate::error::{Damage, TraceError};
@@ -34,6 +34,8 @@ const MAGIC: u32 = 0x6561_7400;
 const BATCH: usize = 4096;
 /// Files of one recording: processors of a large machine.
 const FILES_MAX: usize = 1024;
+/// Processors of devices whose records are numbered, in one file.
+const NUMBERED_MAX: usize = 1 << 16;
 
 const ACT_SPLIT: u64 = 13;
 const ACT_QUEUE: u64 = 1;
@@ -109,8 +111,10 @@ impl Layout {
         } else {
             (self.u64_at(bytes, 32), 40, 50)
         };
+        let processor = device + 4;
         Record {
             number: self.u32_at(bytes, 4),
+            processor: self.u32_at(bytes, processor),
             at_ns: self.u64_at(bytes, 8),
             sector: self.u64_at(bytes, 16),
             bytes: self.u32_at(bytes, 24),
@@ -125,6 +129,7 @@ impl Layout {
 #[derive(Debug, Clone, Copy)]
 struct Record {
     number: u32,
+    processor: u32,
     at_ns: u64,
     sector: u64,
     bytes: u32,
@@ -140,15 +145,19 @@ struct File {
     input: Input,
     layout: Layout,
     next: Option<Record>,
-    /// Number of the last record that has one.
-    last_number: Option<u32>,
+    /// Number of the last record that has one, of each processor of each device: the files of several
+    /// may have been merged into one.
+    last_numbers: BTreeMap<(u32, u32), u32>,
     lost: u64,
+    /// Whether events were lost just before the next record.
+    is_after_loss: bool,
 }
 
 impl File {
     /// Makes the next record ready; `Err` says what is wrong with it, and nothing follows.
     fn advance(&mut self) -> Result<Result<(), Damage>, TraceError> {
         self.next = None;
+        self.is_after_loss = false;
         let offset = self.input.offset();
         let size = self.layout.record_bytes();
         let bytes = self.input.take(size)?;
@@ -175,17 +184,26 @@ impl File {
             record.payload = Self::payload(self.layout, &record, payload);
         }
         if record.action & FLAG_NOTE == 0 {
-            let step = self
-                .last_number
-                .map_or(1, |last| record.number.wrapping_sub(last));
-            // A step backwards is another trace behind the first, not a loss.
-            if step < 1 << 31 {
-                self.lost += u64::from(step.saturating_sub(1));
-            }
-            self.last_number = Some(record.number);
+            self.count(&record);
         }
         self.next = Some(record);
         Ok(Ok(()))
+    }
+
+    /// Counts what was lost before a record.
+    fn count(&mut self, record: &Record) {
+        let of = (record.device, record.processor);
+        let known = self.last_numbers.get(&of).copied();
+        if known.is_none() && self.last_numbers.len() >= NUMBERED_MAX {
+            return;
+        }
+        let step = known.map_or(1, |last| record.number.wrapping_sub(last));
+        // A step backwards is another trace behind the first, not a loss.
+        if (2..1 << 31).contains(&step) {
+            self.lost += u64::from(step - 1);
+            self.is_after_loss = true;
+        }
+        self.last_numbers.insert(of, record.number);
     }
 
     /// A cut's sector is big endian on every machine; a time of day is two words of this one.
@@ -296,16 +314,28 @@ impl Trace {
             input,
             layout,
             next: None,
-            last_number: None,
+            last_numbers: BTreeMap::new(),
             lost: 0,
+            is_after_loss: false,
         });
         self.advance(self.files.len() - 1)
     }
 
-    fn advance(&mut self, place: usize) -> Result<(), TraceError> {
-        if let Err(damage) = self.files[place].advance()? {
+    /// Makes the next record of a file ready.
+    fn turn(&mut self, place: usize) -> Result<(), TraceError> {
+        let file = &mut self.files[place];
+        if let Err(damage) = file.advance()? {
             self.damage.get_or_insert(damage);
         }
+        // Known before what other processors did meanwhile is looked at.
+        if let (true, Some(next)) = (file.is_after_loss, file.next) {
+            self.pairs.lose(next.at_ns);
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, place: usize) -> Result<(), TraceError> {
+        self.turn(place)?;
         if let Some(next) = self.files[place].next {
             self.heads.push(Reverse((next.at_ns, place)));
         }
@@ -372,6 +402,11 @@ impl Trace {
                 offset: damage.offset,
                 what: damage.what.clone(),
             }),
+            (_, Some(_)) if !self.pairs.has_starts() => Err(TraceError::Format {
+                file: self.about.name.clone(),
+                offset: 0,
+                what: ONLY_ENDS.into(),
+            }),
             (None, None) => Err(TraceError::Format {
                 file: self.about.name.clone(),
                 offset: 0,
@@ -425,9 +460,7 @@ impl Requests for Trace {
                 }
                 left -= 1;
                 self.take(&record, into);
-                if let Err(damage) = self.files[place].advance()? {
-                    self.damage.get_or_insert(damage);
-                }
+                self.turn(place)?;
             }
         }
         Ok(true)
@@ -475,6 +508,43 @@ mod tests {
                 assert_eq!((trace.damage(), trace.warnings()), (None, &[][..]));
             }
         }
+    }
+
+    /// The records of a file with these changes: number of processor and of the record.
+    fn changed(bytes: &[u8], change: impl Fn(usize, &mut [u8])) -> Vec<u8> {
+        let head = 48 + 8;
+        let mut all = bytes[..head].to_vec();
+        for (place, record) in split_records(&bytes[head..]).into_iter().enumerate() {
+            let mut record = record.to_vec();
+            change(place, &mut record);
+            all.extend(record);
+        }
+        all
+    }
+
+    #[test]
+    fn records_of_several_processors_in_one_file_are_numbered_apart() {
+        let merged = changed(&blktrace(7, false), |place, record| {
+            let processor = u32::from(place % 2 == 1);
+            let number = u32::try_from(place / 2).unwrap() + processor * 14_649_026;
+            record[4..8].copy_from_slice(&number.to_le_bytes());
+            record[40..44].copy_from_slice(&processor.to_le_bytes());
+            // One device only, so that each processor has one row of numbers.
+            record[36..40].copy_from_slice(&(8u32 << 20).to_le_bytes());
+        });
+        let (trace, found) = read(&FORMAT, &merged);
+        assert_eq!((trace.lost(), found.len()), (0, 4));
+    }
+
+    #[test]
+    fn a_file_of_ends_alone_says_what_is_missing() {
+        let ends = changed(&blktrace(7, false), |_, record| record[28] = 8);
+        let input = Input::new("f".into(), Box::new(std::io::Cursor::new(ends))).unwrap();
+        let error = open(input).unwrap().read(&mut Vec::new()).unwrap_err();
+        assert!(
+            error.to_string().contains("only when requests ended"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -60,6 +60,9 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
     let log = Log {
         has_times,
         waited_ns: 0,
+        last_ns: 0,
+        begin_ns: 0,
+        runs: 0,
     };
     Rows::open(input, format, log)
 }
@@ -68,15 +71,36 @@ struct Log {
     has_times: bool,
     /// Of version 2: the waits so far, which follow each other.
     waited_ns: u64,
+    /// The latest time so far.
+    last_ns: u64,
+    /// What the times of a run count from: fio appends to a log that is there, and counts anew.
+    begin_ns: u64,
+    /// Runs whose header was met.
+    runs: u64,
 }
 
 impl Parse for Log {
+    fn notes(&self) -> Vec<String> {
+        let told = format!(
+            "it holds {} runs of fio, which appends to a log that is there: each is taken to begin where \
+             the one before ended, as the time between them is not recorded",
+            self.runs
+        );
+        if self.runs > 1 {
+            vec![told]
+        } else {
+            Vec::new()
+        }
+    }
+
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str> {
         let mut words = words(line);
         let Some(first) = words.next() else {
             return Ok(None);
         };
         if first == b"fio" && matches!(line.trim_ascii(), VERSION_2 | VERSION_3) {
+            self.runs += 1;
+            self.begin_ns = self.last_ns;
             return Ok(None);
         }
         let micros = |text| whole(text).and_then(|us| us.checked_mul(MICROS));
@@ -87,9 +111,13 @@ impl Parse for Log {
             (None, first)
         };
         let at_ns = match time {
-            Some(time) => micros(time).ok_or("its time is no number of microseconds")?,
+            Some(time) => {
+                let at_ns = micros(time).ok_or("its time is no number of microseconds")?;
+                self.begin_ns.saturating_add(at_ns)
+            }
             None => self.waited_ns,
         };
+        self.last_ns = self.last_ns.max(at_ns);
         let kind = match words.next().ok_or(few)? {
             b"read" => Kind::Read,
             b"write" => Kind::Write,
@@ -118,7 +146,7 @@ impl Parse for Log {
             at_ns,
             took: None,
             kind,
-            target,
+            target: target.into(),
             bytes: if moves { bytes } else { 0 },
             offset: if moves { offset } else { 0 },
         }))
@@ -142,6 +170,19 @@ mod tests {
         assert_eq!(found, expect);
         assert_eq!(rows.about().format, "fio I/O log, version 3");
         assert_eq!(rows.about().carries.arrivals, Detail::Each);
+    }
+
+    #[test]
+    fn runs_that_were_appended_follow_each_other() {
+        let twice = [IOLOG_3, IOLOG_3].concat();
+        let (rows, found) = read(&FORMAT, &twice);
+        let starts: Vec<u64> = found.iter().map(|request| request.0 / 1_000).collect();
+        assert_eq!(starts, [0, 250, 251, 300, 401, 651, 652, 701]);
+        assert!(
+            rows.warnings()[0].contains("2 runs"),
+            "{:?}",
+            rows.warnings()
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         at_ns: whole(time).ok_or("its time is no number of nanoseconds")?,
         took: None,
         kind,
-        target: span(line, major, minor),
+        target: span(line, major, minor).into(),
         bytes: sectors_u32(size).ok_or("its size is no number of sectors below 4 GiB")?,
         offset: sectors(block).ok_or("its block is no number of sectors")?,
     }))

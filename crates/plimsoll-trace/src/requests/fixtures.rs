@@ -56,6 +56,11 @@ pub(super) const IOLOG_3: &[u8] = b"fio version 3 iolog\n\
 400 /data/a sync 0 0\n\
 401 /data/a close\n";
 
+pub(super) const FIO_LAT: &[u8] = b"\
+3, 3400000, 0, 4096, 8192, 0\n\
+5, 100000, 1, 65536, 0, 0x0004\n\
+6, 900000, 2, 4096, 512, 0, 5123456\n";
+
 pub(super) const BIOSNOOP: &[u8] = b"\
 TIME(s)     COMM           PID    DISK    T SECTOR     BYTES   LAT(ms)\n\
 0.000000    fio            950    vda     W 13192496   4096      1.230\n\
@@ -120,7 +125,7 @@ pub(super) fn vscsi(version: u8) -> Vec<u8> {
 }
 
 /// A trace of blktrace: the time of day, then a write, a flush, a read of another device and a
-/// discard that is cut, with a gap of two records.
+/// discard that is cut, with a gap of two records. Each device counts its own.
 pub(super) fn blktrace(version: u8, is_big_endian: bool) -> Vec<u8> {
     const SDB: u32 = (8 << 20) | 16;
     const NVME: u32 = 259 << 20;
@@ -154,15 +159,15 @@ pub(super) fn blktrace(version: u8, is_big_endian: bool) -> Vec<u8> {
         record(0, 10_000, (1, 1024), SDB, 0, 0, &day),
         record(1, 11_000, (queue, write), SDB, 100, 4096, &[]),
         record(2, 12_000, (queue, write | flush), SDB, 0, 0, &[]),
-        record(3, 13_000, (queue, 1), NVME, 8, 131_072, &[]),
-        record(4, 13_500, (queue, discard), SDB, 0, 1 << 20, &[]),
-        record(5, 13_600, (issue, write), SDB, 100, 4096, &[]),
-        record(6, 13_700, (split, discard), SDB, 0, 1 << 20, &cut),
-        record(9, 14_000, (complete, write), SDB, 100, 4096, &[]),
-        record(10, 15_000, (complete, flush), SDB, 0, 0, &[]),
-        record(11, 17_000, (complete, 1), NVME, 8, 131_072, &[]),
-        record(12, 18_000, (complete, discard), SDB, 0, 512_000, &[]),
-        record(13, 21_000, (complete, discard), SDB, 1000, 1048 * 512, &[]),
+        record(0, 13_000, (queue, 1), NVME, 8, 131_072, &[]),
+        record(3, 13_500, (queue, discard), SDB, 0, 1 << 20, &[]),
+        record(4, 13_600, (issue, write), SDB, 100, 4096, &[]),
+        record(5, 13_700, (split, discard), SDB, 0, 1 << 20, &cut),
+        record(8, 14_000, (complete, write), SDB, 100, 4096, &[]),
+        record(9, 15_000, (complete, flush), SDB, 0, 0, &[]),
+        record(1, 17_000, (complete, 1), NVME, 8, 131_072, &[]),
+        record(10, 18_000, (complete, discard), SDB, 0, 512_000, &[]),
+        record(11, 21_000, (complete, discard), SDB, 1000, 1048 * 512, &[]),
     ]
     .concat()
 }
@@ -170,8 +175,8 @@ pub(super) fn blktrace(version: u8, is_big_endian: bool) -> Vec<u8> {
 /// Each with the name of the format that must recognise it.
 pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
     use super::{
-        alibaba, biosnoop, blkparse, blktrace as binary, fio_iolog, fiu, mqsim, msr, spc, systor,
-        tencent, vscsi as command,
+        alibaba, biosnoop, blkparse, blktrace as binary, fio_iolog, fio_lat, fiu, mqsim, msr, spc,
+        systor, tencent, vscsi as command,
     };
     let text = [
         (&msr::FORMAT, MSR),
@@ -182,6 +187,7 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
         (&spc::FORMAT, SPC),
         (&fiu::FORMAT, FIU),
         (&mqsim::FORMAT, MQSIM),
+        (&fio_lat::FORMAT, FIO_LAT),
         (&fio_iolog::FORMAT, IOLOG_2),
         (&fio_iolog::FORMAT, IOLOG_3),
         (&biosnoop::FORMAT, BIOSNOOP),

@@ -11,6 +11,7 @@ mod blktrace;
 mod capture;
 mod clipped;
 mod fio_iolog;
+mod fio_lat;
 mod fiu;
 #[cfg(test)]
 mod fixtures;
@@ -47,7 +48,7 @@ pub use sorted::Sorted;
 pub use spool::Spool;
 
 /// Most devices of one recording.
-const TARGETS_MAX: usize = u16::MAX as usize;
+pub(crate) const TARGETS_MAX: usize = u16::MAX as usize;
 /// Longest name of a device: files of a log have long ones.
 const TARGET_BYTES_MAX: usize = 1024;
 
@@ -95,6 +96,7 @@ const FORMATS: &[Format] = &[
     blkparse::FORMAT,
     msr::FORMAT,
     systor::FORMAT,
+    fio_lat::FORMAT,
     alibaba::FORMAT,
     tencent::FORMAT,
     spc::FORMAT,
@@ -127,10 +129,14 @@ pub fn open(path: &Path) -> Result<Box<dyn Requests>, TraceError> {
 pub fn read(input: Input) -> Result<Box<dyn Requests>, TraceError> {
     match format(&input) {
         Some(format) => (format.open)(input),
-        None => Err(TraceError::Unknown {
-            file: input.name().into(),
-            formats: names().collect(),
-        }),
+        None => {
+            let formats = names().collect();
+            Err(crate::counters::unknown(
+                input.name(),
+                input.head(),
+                formats,
+            ))
+        }
     }
 }
 
@@ -157,12 +163,13 @@ fn format(input: &Input) -> Option<&'static Format> {
 const HEADER_ROWS: usize = 2;
 
 /// Whether the first row of a file that holds a request is one of a format, with nothing before it
-/// that is not a row of that format either.
+/// but a heading and what is not a request in that format either.
 fn first_row_is(head: &[u8], parse: fn(&[u8]) -> Result<Option<Row<'_>>, &'static str>) -> bool {
     for line in text::lines(head).take(HEADER_ROWS) {
         match parse(line) {
             Ok(Some(_)) => return true,
             Ok(None) => {}
+            Err(_) if text::is_heading(line) => {}
             Err(_) => return false,
         }
     }

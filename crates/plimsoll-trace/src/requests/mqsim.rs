@@ -49,7 +49,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         at_ns: whole(time).ok_or("its time is no number of nanoseconds")?,
         took: None,
         kind,
-        target: device,
+        target: device.into(),
         bytes: sectors_u32(size).ok_or("its size is no number of sectors below 4 GiB")?,
         offset: sectors(sector).ok_or("its first sector is no number")?,
     }))

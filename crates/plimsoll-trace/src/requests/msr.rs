@@ -6,11 +6,12 @@
 //! the traces at SNIA IOTTA, checked against a sample of `hm_0`. Rows are in the order in which the
 //! tracer got them, which is not always that of the times.
 
-use plimsoll_core::op::Kind;
+use std::borrow::Cow;
+
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{columns, whole, whole_u32};
+use super::text::{direction, fields, whole, whole_u32};
 use super::{Format, TIMED, first_row_is};
 use crate::recording::{Carries, Order};
 
@@ -40,14 +41,14 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         return Ok(None);
     }
     let [time, host, disk, way, offset, size, response] =
-        columns(line, b',').ok_or("it has not seven columns")?;
-    let kind = match way {
-        b"Read" => Kind::Read,
-        b"Write" => Kind::Write,
-        _ => return Err("its fourth column is neither Read nor Write"),
+        fields(line).ok_or("it has not seven columns")?;
+    let kind = direction(way).ok_or("its fourth column is neither Read nor Write")?;
+    // Host and disk with a comma between them, as they mostly stand.
+    let begin = host.as_ptr() as usize - line.as_ptr() as usize;
+    let target = match line.get(begin..begin + host.len() + 1 + disk.len()) {
+        Some(both) if both.ends_with(disk) && both[host.len()] == b',' => Cow::Borrowed(both),
+        _ => Cow::Owned([host, b",", disk].concat()),
     };
-    // Host and disk as they stand, with the comma between them.
-    let target = &line[time.len() + 1..][..host.len() + 1 + disk.len()];
     let ticks = |text| whole(text).and_then(|ticks| ticks.checked_mul(TICK_NS));
     // File times of this century have 18 digits: 1.3e17 ticks are 1.3e19 ns, which 64 bits hold.
     Ok(Some(Row {
@@ -67,6 +68,7 @@ mod tests {
     use super::super::fixtures::read;
     use super::*;
     use crate::input::Input;
+    use plimsoll_core::op::Kind;
 
     const TEXT: &str = "\
 128166385295514663,hm,0,Write,9056014336,2048,2833\n\
@@ -96,8 +98,31 @@ nonsense\n\
     }
 
     #[test]
+    fn what_people_make_of_the_rows_is_read_all_the_same() {
+        let (_, expect) = read(&FORMAT, TEXT.replace("nonsense\n", "").as_bytes());
+        let rows: Vec<&str> = TEXT.lines().filter(|line| line.contains(',')).collect();
+        let each = |change: &dyn Fn(&str) -> String| -> String {
+            rows.iter().map(|row| change(row) + "\n").collect()
+        };
+        let heading = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+        for text in [
+            heading.to_owned() + &each(&|row| row.into()),
+            each(&|row| row.replace(',', ", ")),
+            each(&|row| row.replace(',', "\t")),
+            each(&|row| format!("\"{}\"", row.replace(',', "\",\""))),
+            each(&|row| row.to_lowercase()),
+            each(&|row| row.to_uppercase().replace("HM", "hm")),
+        ] {
+            let (rows, found) = read(&FORMAT, text.as_bytes());
+            assert_eq!(found, expect, "{text}");
+            assert_eq!(rows.targets(), ["hm,0", "hm,1"], "{text}");
+            assert_eq!(rows.warnings(), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
     fn requests_before_the_origin_are_counted() {
-        let mut text = "128166385295514663,hm,0,Write,0,2048,2833\n".repeat(4096);
+        let mut text = "128166385295514663,hm,0,Write,0,2048,2833\n".repeat(1 << 16);
         text += "128166385295514600,hm,0,Write,0,2048,2833\n";
         let (rows, found) = read(&FORMAT, text.as_bytes());
         assert_eq!(found.last().unwrap().0, 0);

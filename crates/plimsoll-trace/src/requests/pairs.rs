@@ -4,9 +4,16 @@
 //! A block layer tells events: a request was queued, cut, given to the device, completed. What was
 //! queued as one may complete in pieces, and neighbours that were merged complete as one; so each
 //! queued request is kept as *pieces* of its sectors, and a completion takes the pieces that it
-//! covers: of those at its place one of its own length, else the oldest. Requests come out in the order of their starts, as soon as
-//! everything before them has ended. Invariants: no more than [`OPEN_MAX`] requests and twice as
-//! many pieces are held, and one event costs no more than the pieces that it ends.
+//! covers: of those at its place one of its own length, else the oldest. Requests come out in the order
+//! of their starts, as soon as everything before them has ended.
+//!
+//! Where events were lost, an end may be that of a request whose start was lost, and a request may wait
+//! for an end that was lost; the next one at its place would get that of the one after it, and so on for
+//! ever. So an end that more than one request may claim since events were lost, or that makes a
+//! request last far longer than others do, is given to none of them, and they get none.
+//!
+//! Invariants: no more than [`OPEN_MAX`] requests and twice as many pieces are held, and one event
+//! costs no more than the pieces that it ends.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,6 +31,13 @@ const PIECES_MAX: usize = 2 * OPEN_MAX;
 /// Pieces at one place among which one of a wanted length is looked for: two requests of different
 /// length at one place are rare, a thousand are an attack.
 const LOOKED_AT_MAX: usize = 8;
+
+/// A request lasts far longer than others from so many times their mean on, if it is also longer than
+/// any device takes that works.
+const LONG_TIMES: u64 = 32;
+const LONG_MIN_NS: u64 = 20_000_000;
+/// Weight of the mean over the next time.
+const MEAN_WEIGHT: u64 = 64;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +92,8 @@ struct Open {
     request: Request,
     /// Sectors that have not ended.
     sectors: u64,
+    /// Whether all its ends so far were its own.
+    is_sure: bool,
 }
 
 /// Requests that have begun.
@@ -91,6 +107,18 @@ pub(super) struct Pairs {
     /// Whether the source tells when requests are queued; else they start when the device gets them.
     tells_queued: bool,
     origin_ns: Option<u64>,
+    /// Flushes that were queued and not yet given to the device. One that the device gets beyond these
+    /// was made by the block layer, for a write that asks for one, and starts then.
+    flushes_queued: BTreeMap<u16, u64>,
+    /// When events were lost last, since the origin.
+    lost_at: Option<Nanos>,
+    /// How long requests take, about, nanoseconds.
+    mean_ns: u64,
+    /// Ends that were given to nobody.
+    doubtful: u64,
+    ended: u64,
+    /// Events that began something.
+    begun: u64,
     /// Completions of what had not begun.
     unbegun: u64,
     /// Requests whose end was not met.
@@ -123,13 +151,35 @@ impl Pairs {
         self.origin_ns
     }
 
+    /// Says that events were lost before this instant of the source's clock: no end of what has begun
+    /// by then is sure any more.
+    pub(super) fn lose(&mut self, before_ns: u64) {
+        let at = Nanos(before_ns.saturating_sub(self.origin_ns.unwrap_or(before_ns)));
+        self.lost_at = Some(self.lost_at.map_or(at, |known| known.max(at)));
+    }
+
+    /// Whether something began; else there are only ends.
+    pub(super) fn has_starts(&self) -> bool {
+        self.begun > 0
+    }
+
     /// Takes an event, and appends the requests that are known by it.
     pub(super) fn push(&mut self, event: &Event, into: &mut Vec<Request>) {
         self.origin_ns.get_or_insert(event.at_ns);
         match event.what {
             What::Queued => {
                 self.tells_queued = true;
+                if event.kind == Kind::Fsync {
+                    *self.flushes_queued.entry(event.target).or_default() += 1;
+                }
                 self.begin(event, into);
+            }
+            What::Issued if event.kind == Kind::Fsync => {
+                let queued = self.flushes_queued.entry(event.target).or_default();
+                match queued.checked_sub(1) {
+                    Some(left) => *queued = left,
+                    None => self.begin(event, into),
+                }
             }
             What::Issued if !self.tells_queued => self.begin(event, into),
             What::Issued => {}
@@ -157,6 +207,13 @@ impl Pairs {
         if !self.tells_queued && self.origin_ns.is_some() {
             told.push("it has no queue events: requests start when the device gets them".into());
         }
+        if self.doubtful > 0 {
+            told.push(format!(
+                "{} ends may be those of other requests, as events were lost, and count for none; times \
+                 of requests are those of the other {}",
+                self.doubtful, self.ended
+            ));
+        }
         let counts = [
             (&mut self.endless, "requests have no end in it"),
             (&mut self.unbegun, "ends have no start in it"),
@@ -171,6 +228,7 @@ impl Pairs {
     }
 
     fn begin(&mut self, event: &Event, into: &mut Vec<Request>) {
+        self.begun += 1;
         let origin_ns = self.origin_ns.unwrap_or(event.at_ns);
         if self.open.len() == OPEN_MAX
             && let Some(oldest) = self.open.pop_front()
@@ -190,6 +248,7 @@ impl Pairs {
                 offset: event.sector.saturating_mul(SECTOR_BYTES),
             },
             sectors,
+            is_sure: true,
         });
         let piece = Piece {
             request: self.first + self.open.len() as u64 - 1,
@@ -214,41 +273,94 @@ impl Pairs {
     }
 
     fn complete(&mut self, event: &Event) {
+        let origin_ns = self.origin_ns.unwrap_or(0);
+        let now = Nanos(event.at_ns.saturating_sub(origin_ns));
         let mut key = event.key();
         let mut left = event.sectors();
-        let mut met = false;
+        let (mut met, mut doubted) = (false, false);
         while left > 0
             && let Some(piece) = self.take(key, left)
         {
             met = true;
+            let is_doubtful = self.is_doubtful(key, piece, now);
+            if is_doubtful {
+                self.disown(key, piece);
+                doubted = true;
+            }
             let ended = piece.sectors.min(left);
             left -= ended;
             let next = Key {
                 sector: key.sector.saturating_add(ended),
                 ..key
             };
-            if piece.sectors > ended {
-                let rest = piece.sectors - ended;
-                self.put(
-                    next,
-                    Piece {
-                        sectors: rest,
-                        ..piece
-                    },
-                );
+            if piece.sectors > ended && !is_doubtful {
+                let sectors = piece.sectors - ended;
+                self.put(next, Piece { sectors, ..piece });
             }
             key = next;
-            let place = usize::try_from(piece.request - self.first);
-            if let Some(open) = place.ok().and_then(|place| self.open.get_mut(place)) {
-                open.sectors = open.sectors.saturating_sub(ended);
-                if open.sectors == 0 {
-                    let origin_ns = self.origin_ns.unwrap_or(0);
-                    let at_ns = event.at_ns.saturating_sub(origin_ns);
-                    open.request.took = Some(Nanos(at_ns.saturating_sub(open.request.at.0)));
-                }
+            if !is_doubtful {
+                self.end(piece, ended, now);
             }
         }
+        self.doubtful += u64::from(doubted);
         self.unbegun += u64::from(!met);
+    }
+
+    /// Ends sectors of a request, and the request with the last of them.
+    fn end(&mut self, piece: Piece, sectors: u64, now: Nanos) {
+        let Some(open) = self.open_of(piece) else {
+            return;
+        };
+        open.sectors = open.sectors.saturating_sub(sectors);
+        if open.sectors > 0 || !open.is_sure {
+            return;
+        }
+        let took = now.since(open.request.at);
+        open.request.took = Some(took);
+        self.ended += 1;
+        let mean_ns = self.mean_ns;
+        self.mean_ns = match mean_ns {
+            0 => took.0,
+            mean => mean - mean / MEAN_WEIGHT + took.0 / MEAN_WEIGHT,
+        };
+    }
+
+    fn open_of(&mut self, piece: Piece) -> Option<&mut Open> {
+        let place = usize::try_from(piece.request.checked_sub(self.first)?).ok()?;
+        self.open.get_mut(place)
+    }
+
+    /// Whether an end that came now may be that of another request than this piece's.
+    fn is_doubtful(&mut self, key: Key, piece: Piece, now: Nanos) -> bool {
+        let Some(at) = self.open_of(piece).map(|open| open.request.at) else {
+            return false;
+        };
+        let took_ns = now.since(at).0;
+        let others = self.pieces.contains_key(&key);
+        let long_ns = LONG_MIN_NS.max(self.mean_ns.saturating_mul(LONG_TIMES));
+        let is_long = self.mean_ns > 0 && took_ns > long_ns;
+        match self.lost_at.is_some_and(|lost| lost >= at) {
+            true => others || is_long,
+            // Not every source tells what it lost.
+            false => others && is_long,
+        }
+    }
+
+    /// Gives no end to a piece, nor to the others at its place: nobody knows whose the next is.
+    fn disown(&mut self, key: Key, piece: Piece) {
+        let pieces = self.pieces.remove(&key);
+        let others = pieces.into_iter().flat_map(|pieces| {
+            let later = pieces.later.into_iter();
+            std::iter::once(pieces.oldest).chain(later)
+        });
+        let others: Vec<Piece> = others.collect();
+        self.pieces_held -= others.len();
+        for piece in others.into_iter().chain([piece]) {
+            if let Some(open) = self.open_of(piece) {
+                open.sectors = open.sectors.saturating_sub(piece.sectors);
+                open.is_sure = false;
+            }
+        }
     }
 
     fn put(&mut self, key: Key, piece: Piece) {
@@ -415,6 +527,75 @@ mod tests {
     fn flushes_match_wherever_they_are_said_to_be() {
         let (found, _) = told(&[(0, Queued, Fsync, 77, 0), (5, Completed, Fsync, 0, 0)]);
         assert_eq!(found, [(0, Some(5), Fsync, 77, 0)]);
+    }
+
+    #[test]
+    fn a_flush_of_the_block_layer_starts_when_the_device_gets_it() {
+        let (found, odd) = told(&[
+            (0, Queued, Write, 8, 8),
+            (1, Issued, Fsync, 0, 0),
+            (3, Completed, Fsync, 0, 0),
+            (4, Issued, Write, 8, 8),
+            (5, Queued, Fsync, 0, 0),
+            (6, Issued, Fsync, 0, 0),
+            (7, Completed, Write, 8, 8),
+            (8, Completed, Fsync, 0, 0),
+        ]);
+        let expect = [
+            (0, Some(7), Write, 8, 8),
+            (1, Some(2), Fsync, 0, 0),
+            (5, Some(3), Fsync, 0, 0),
+        ];
+        assert_eq!(found, expect);
+        assert!(odd.is_empty(), "{odd:?}");
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// Requests of 1 ms at one of ten places in turn, of which an event each of some is lost: true
+    /// times, or none. Whether the losses are told.
+    fn lossy(is_lost: impl Fn(u64, What) -> bool, is_told: bool) -> (Vec<Request>, Vec<String>) {
+        let mut pairs = Pairs::default();
+        let mut found = Vec::new();
+        for n in 0..5_000u64 {
+            let sector = n % 10 * 64;
+            for (what, at) in [(Queued, 10 * n), (Issued, 10 * n), (Completed, 10 * n + 1)] {
+                let at_ns = at * MS;
+                if !is_lost(n, what) {
+                    pairs.push(&event((at_ns, what, Read, sector, 8)), &mut found);
+                } else if is_told {
+                    pairs.lose(at_ns);
+                }
+            }
+        }
+        let odd = pairs.finish(&mut found);
+        (found, odd)
+    }
+
+    #[test]
+    fn lost_events_shift_no_end_to_another_request() {
+        for lost in [Queued, Completed] {
+            for is_told in [true, false] {
+                // Not two in a row at one place, and such, too.
+                for every in [47, 50, 70] {
+                    let is_lost =
+                        |n: u64, what| what == lost && n > 100 && n % every < 1 + every % 2;
+                    let (found, odd) = lossy(is_lost, is_told);
+                    let wrong = found.iter().filter_map(|request| request.took);
+                    let wrong: Vec<u64> = wrong.map(|t| t.0 / MS).filter(|ms| *ms != 1).collect();
+                    assert_eq!(wrong, [0; 0], "{lost:?} {is_told} {every}: {odd:?}");
+                    let sure = found
+                        .iter()
+                        .filter(|request| request.took.is_some())
+                        .count();
+                    assert!(
+                        sure > 4_500,
+                        "{lost:?} {is_told} {every}: {sure} of {}",
+                        found.len()
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,30 +4,35 @@
 //! A format says how a line is taken apart; this module does the rest. A line that cannot be
 //! understood is left out and counted, and the first such line is quoted, because long traces
 //! mostly have some; of a file without a single line that can be understood nothing is kept. The
-//! recording's origin is the earliest start among the first 4096 lines, since many traces stand in
-//! the order of the requests' ends.
+//! recording's origin is the earliest start among the first 65,536 requests, since many traces stand
+//! in the order of the requests' ends, and some in hardly any. A heading may stand before the rows,
+//! whatever its words.
 
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
-use super::{Request, Targets};
+use std::borrow::Cow;
+
+use super::{HEADER_ROWS, Request, Targets, text};
 use crate::error::{Damage, TraceError};
 use crate::input::{Input, WrongLines};
-use crate::recording::{About, Carries, Requests};
+use crate::recording::{About, Carries, Order, Requests};
 
 /// Lines of one call.
 const BATCH: usize = 4096;
+/// Requests among which the earliest start is looked for: as many as are held to put them in order.
+const FIRST: usize = 1 << 16;
 /// What is wrong with a line that names one device too many.
 pub(super) const TOO_MANY_TARGETS: &str = "its device is one too many, or has too long a name";
 
 /// A line as its format understands it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Row<'a> {
     /// When the request started, in nanoseconds of the source's own clock.
     pub(super) at_ns: u64,
     pub(super) took: Option<Nanos>,
     pub(super) kind: Kind,
-    pub(super) target: &'a [u8],
+    pub(super) target: Cow<'a, [u8]>,
     pub(super) bytes: u32,
     pub(super) offset: u64,
 }
@@ -46,6 +51,11 @@ pub(super) struct RowFormat {
 pub(super) trait Parse {
     /// The request of a line; `Ok(None)` for one that holds none, such as a header.
     fn parse<'a>(&mut self, line: &'a [u8]) -> Result<Option<Row<'a>>, &'static str>;
+
+    /// What the reader should know of the file, once it was read.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A format whose lines need not know of each other is one function.
@@ -66,6 +76,8 @@ pub(super) struct Rows<P> {
     about: About,
     targets: Targets,
     origin_ns: Option<u64>,
+    /// Lines so far, as long as a heading may come.
+    lines: usize,
     /// Requests that started before the origin.
     early: u64,
     wrong: WrongLines,
@@ -79,12 +91,17 @@ impl<P: Parse + 'static> Rows<P> {
         format: RowFormat,
         parse: P,
     ) -> Result<Box<dyn Requests>, TraceError> {
-        let about = About {
+        let mut about = About {
             name: input.name().into(),
             format: format.name.into(),
             host: String::new(),
             carries: format.carries,
         };
+        // What is in order mostly, as a format says, is put in order all the same: that costs a
+        // comparison each.
+        if about.carries.order == Order::Started {
+            about.carries.order = Order::Mixed;
+        }
         Ok(Box::new(Rows {
             format,
             parse,
@@ -92,6 +109,7 @@ impl<P: Parse + 'static> Rows<P> {
             about,
             targets: Targets::default(),
             origin_ns: None,
+            lines: 0,
             early: 0,
             wrong: WrongLines::default(),
             damage: None,
@@ -104,8 +122,10 @@ impl<P: Parse + 'static> Rows<P> {
         let Some((offset, line)) = self.input.line()? else {
             return Ok(false);
         };
+        let may_be_heading = self.lines < HEADER_ROWS;
+        self.lines = self.lines.saturating_add(1);
         let found = self.parse.parse(line).and_then(|row| match row {
-            Some(row) => match self.targets.place(row.target) {
+            Some(row) => match self.targets.place(&row.target) {
                 Some(target) => Ok(Some((row, target))),
                 None => Err(TOO_MANY_TARGETS),
             },
@@ -124,6 +144,7 @@ impl<P: Parse + 'static> Rows<P> {
                     offset: row.offset,
                 });
             }
+            Err(_) if may_be_heading && text::is_heading(line) => {}
             Err(what) => {
                 if let Some(what) = self.wrong.wrong(offset, what, line) {
                     self.damage = Some(self.input.damage(offset, what));
@@ -152,6 +173,7 @@ impl<P: Parse + 'static> Rows<P> {
         let nothing = self.origin_ns.is_none();
         let told = self.wrong.finish(&self.about.name, nothing)?;
         self.warnings.extend(told);
+        self.warnings.extend(self.parse.notes());
         if self.early > 0 {
             self.warnings.push(format!(
                 "{} requests started before the recording's origin and count as of that instant",
@@ -178,12 +200,14 @@ impl<P: Parse + 'static> Requests for Rows<P> {
             return Ok(false);
         }
         let known = into.len();
+        let wanted = if self.origin_ns.is_some() {
+            BATCH
+        } else {
+            FIRST
+        };
         let mut more = true;
-        for _ in 0..BATCH {
+        while more && into.len() - known < wanted {
             more = self.step(into)?;
-            if !more {
-                break;
-            }
         }
         self.place(&mut into[known..]);
         if !more {

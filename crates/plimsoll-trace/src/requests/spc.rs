@@ -5,11 +5,10 @@
 //! `R` or `W` in either case, time in seconds from the start. Source: the trace file format
 //! specification of the council, revision 1.0.1. There are no response times.
 
-use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{nanos, sectors, whole, whole_u32};
+use super::text::{bare, direction, nanos, sectors, whole, whole_u32};
 use super::{Format, UNTIMED, first_row_is};
 use crate::recording::{Carries, Scope};
 
@@ -34,20 +33,16 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
-    let mut columns = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let mut columns = line.split(|byte| *byte == b',').map(bare);
     let mut next = || columns.next().ok_or("it has fewer than five columns");
     let (unit, block, size, way, time) = (next()?, next()?, next()?, next()?, next()?);
-    let kind = match way {
-        b"R" | b"r" => Kind::Read,
-        b"W" | b"w" => Kind::Write,
-        _ => return Err("its fourth column is neither R nor W"),
-    };
+    let kind = direction(way).ok_or("its fourth column is neither R nor W")?;
     whole(unit).ok_or("its first column is no number of a storage unit")?;
     Ok(Some(Row {
         at_ns: nanos(time, 1).ok_or("its time is no number of seconds")?,
         took: None,
         kind,
-        target: unit,
+        target: unit.into(),
         bytes: whole_u32(size).ok_or("its size is no number below 4 GiB")?,
         offset: sectors(block).ok_or("its block is no number")?,
     }))
@@ -57,6 +52,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::{SPC, read};
     use super::*;
+    use plimsoll_core::op::Kind;
 
     #[test]
     fn directions_come_in_either_case_and_columns_may_follow() {

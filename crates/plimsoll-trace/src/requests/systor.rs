@@ -6,11 +6,10 @@
 //! IOTTA. That rows stand in the order of time *plus* response in a sample says that the time is
 //! the start, and the order that of the ends. Some rows have no response time.
 
-use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{columns, nanos, whole, whole_u32};
+use super::text::{direction, fields, nanos, whole, whole_u32};
 use super::{Format, TIMED, first_row_is};
 use crate::recording::{Carries, Order, Scope};
 
@@ -36,14 +35,8 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
-    let [time, response, way, unit, offset, size] =
-        columns(line, b',').ok_or("it has not six columns")?;
-    let kind = match way {
-        b"R" => Kind::Read,
-        b"W" => Kind::Write,
-        b"IOType" => return Ok(None),
-        _ => return Err("its third column is neither R nor W"),
-    };
+    let [time, response, way, unit, offset, size] = fields(line).ok_or("it has not six columns")?;
+    let kind = direction(way).ok_or("its third column is neither R nor W")?;
     let took = match response {
         b"" => None,
         text => Some(Nanos(
@@ -54,7 +47,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         at_ns: nanos(time, 1).ok_or("its time is no number of seconds")?,
         took,
         kind,
-        target: unit,
+        target: unit.into(),
         bytes: whole_u32(size).ok_or("its size is no number below 4 GiB")?,
         offset: whole(offset).ok_or("its offset is no number")?,
     }))
@@ -64,6 +57,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
 mod tests {
     use super::super::fixtures::{SYSTOR, read};
     use super::*;
+    use plimsoll_core::op::Kind;
 
     #[test]
     fn the_time_is_the_start_and_a_response_may_be_absent() {

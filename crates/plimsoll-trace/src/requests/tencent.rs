@@ -9,14 +9,20 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{columns, sectors, sectors_u32, whole};
+use super::text::{fields, is_heading, lines, sectors, sectors_u32, whole};
 use super::{Format, UNTIMED, first_row_is};
 use crate::recording::{Carries, Scope};
 
-/// Recognised by five columns of numbers, the fourth being 0 or 1.
+/// Recognised by five columns of numbers, the fourth being 0 or 1, and by a heading, if it has one,
+/// that speaks of offsets: many lists of other things have five such columns.
 pub(super) const FORMAT: Format = Format {
     name: "Tencent block storage CSV",
-    is: |head| first_row_is(head, parse),
+    is: |head| {
+        let heading = lines(head).next().filter(|line| is_heading(line));
+        let words = heading.map(|line| line.to_ascii_lowercase());
+        let is_of_blocks = |line: &Vec<u8>| line.windows(6).any(|word| word == b"offset");
+        words.as_ref().is_none_or(is_of_blocks) && first_row_is(head, parse)
+    },
     open: |input| Rows::open(input, ROWS, parse),
 };
 
@@ -36,11 +42,10 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
     if line.is_empty() {
         return Ok(None);
     }
-    let [time, offset, size, way, volume] = columns(line, b',').ok_or("it has not five columns")?;
+    let [time, offset, size, way, volume] = fields(line).ok_or("it has not five columns")?;
     let kind = match way {
         b"0" => Kind::Read,
         b"1" => Kind::Write,
-        b"IOType" => return Ok(None),
         _ => return Err("its fourth column is neither 0 nor 1"),
     };
     let at_ns = whole(time).and_then(|s| s.checked_mul(SECOND));
@@ -48,7 +53,7 @@ fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
         at_ns: at_ns.ok_or("its time is no number of seconds")?,
         took: None,
         kind,
-        target: volume,
+        target: volume.into(),
         bytes: sectors_u32(size).ok_or("its size is no number of sectors below 4 GiB")?,
         offset: sectors(offset).ok_or("its offset is no number of sectors")?,
     }))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The parts of a line: columns, words and numbers, without allocation.
 
+use plimsoll_core::op::Kind;
+
 /// A whole number in decimal digits.
 pub(crate) fn whole(text: &[u8]) -> Option<u64> {
     // Nineteen digits fit whatever they are, so that only the twentieth needs care.
@@ -110,6 +112,55 @@ pub(crate) fn columns<const N: usize>(line: &[u8], separator: u8) -> Option<[&[u
     (n + 1 == N).then_some(found)
 }
 
+/// Exactly `N` fields of a line of a table: between commas, else tabs, else semicolons, without
+/// blanks and quotation marks around them.
+pub(crate) fn fields<const N: usize>(line: &[u8]) -> Option<[&[u8]; N]> {
+    // Most files have the first, and nothing around their fields.
+    let found = columns(line, b',');
+    let found = found.or_else(|| columns(line, b'\t'));
+    found
+        .or_else(|| columns(line, b';'))
+        .map(|found| found.map(bare))
+}
+
+/// A field without blanks and quotation marks around it.
+pub(crate) fn bare(field: &[u8]) -> &[u8] {
+    let is_bare = |byte: Option<&u8>| byte.is_some_and(|byte| !b" \t\"'".contains(byte));
+    if is_bare(field.first()) && is_bare(field.last()) {
+        return field;
+    }
+    let field = field.trim_ascii();
+    let within = |mark: &[u8]| field.strip_prefix(mark)?.strip_suffix(mark);
+    within(b"\"")
+        .or_else(|| within(b"'"))
+        .unwrap_or(field)
+        .trim_ascii()
+}
+
+/// Whether a line is a row of words, above the rows that it names: none of its fields begins with a
+/// digit, all but empty ones have letters.
+pub(crate) fn is_heading(line: &[u8]) -> bool {
+    let mut fields = line.split(|byte| b",;\t".contains(byte)).map(bare);
+    let is_word = |field: &[u8]| {
+        let has_letter = field.iter().any(u8::is_ascii_alphabetic);
+        let first = field.first();
+        field.is_empty()
+            || has_letter && !first.is_some_and(|b| b.is_ascii_digit() || b"-+.".contains(b))
+    };
+    let fields_seen = fields.clone().filter(|field| !field.is_empty()).count();
+    fields_seen > 1 && fields.all(is_word)
+}
+
+/// What a word says of a request's direction, in any case: `R`, `Read`, `W`, `Write`.
+pub(crate) fn direction(word: &[u8]) -> Option<Kind> {
+    let is = |known: &[&[u8]]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+    match () {
+        () if is(&[b"r", b"read"]) => Some(Kind::Read),
+        () if is(&[b"w", b"write"]) => Some(Kind::Write),
+        () => None,
+    }
+}
+
 /// The highest bit of each byte of a word that is this one.
 fn equal_bytes(word: u64, byte: u8) -> u64 {
     let differ = word ^ each(byte);
@@ -186,6 +237,36 @@ mod tests {
         for (text, per, expect) in cases {
             assert_eq!(nanos(text.as_bytes(), per), expect, "{text}");
         }
+    }
+
+    #[test]
+    fn fields_are_bare_whatever_stands_between_and_around_them() {
+        let expect = Some([&b"1"[..], b"a b", b""]);
+        for line in [
+            "1,a b,",
+            "1, a b , ",
+            "\"1\",\"a b\",\"\"",
+            "1\ta b\t",
+            "1;'a b';",
+        ] {
+            assert_eq!(fields::<3>(line.as_bytes()), expect, "{line}");
+        }
+        assert_eq!(fields::<3>(b"1 2 3"), None);
+        for (line, is) in [
+            ("Timestamp,Hostname,DiskNumber", true),
+            ("\"time\", \"op\"", true),
+            ("128166385295514663,hm,0,Write", false),
+            ("time,4096", false),
+            ("a", false),
+            (",,", false),
+        ] {
+            assert_eq!(is_heading(line.as_bytes()), is, "{line}");
+        }
+        assert_eq!(direction(b"READ"), Some(Kind::Read));
+        assert_eq!(
+            (direction(b"w"), direction(b"wr")),
+            (Some(Kind::Write), None)
+        );
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! block u64 (512 bytes), time u64 in microseconds from an instant that is not told. Version 2
 //! (0x0200) has command and version in front and, at its end, the response time u64 in microseconds.
 
+use std::collections::BTreeMap;
+
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
@@ -14,7 +16,7 @@ use super::text::SECTOR_BYTES;
 use super::{Format, Request, TIMED, UNTIMED};
 use crate::error::{Damage, TraceError};
 use crate::input::Input;
-use crate::recording::{About, Carries, Requests};
+use crate::recording::{About, Carries, Order, Requests};
 
 /// Recognised by the version in the first two records.
 pub(super) const FORMAT: Format = Format {
@@ -26,6 +28,10 @@ pub(super) const FORMAT: Format = Format {
 const MICROS: u64 = 1_000;
 /// Records of one call.
 const BATCH: usize = 4096;
+/// Requests among which the earliest start is looked for.
+const FIRST: usize = 1 << 16;
+/// Codes of commands that are counted each.
+const CODES_MAX: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
@@ -86,6 +92,7 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
         host: String::new(),
         carries: Carries {
             resolution: Nanos(MICROS),
+            order: Order::Mixed,
             ..base
         },
     };
@@ -94,8 +101,11 @@ fn open(input: Input) -> Result<Box<dyn Requests>, TraceError> {
         input,
         about,
         targets: ["disk".into()],
-        first_us: None,
+        origin: None,
+        early: 0,
+        passed_over: BTreeMap::new(),
         damage: None,
+        warnings: Vec::new(),
     }))
 }
 
@@ -104,16 +114,26 @@ struct Trace {
     input: Input,
     about: About,
     targets: [String; 1],
-    first_us: Option<u64>,
+    /// The earliest start.
+    origin: Option<Nanos>,
+    /// Requests that started before the first.
+    early: u64,
+    /// Commands that are no requests here, by their code.
+    passed_over: BTreeMap<u16, u64>,
     damage: Option<Damage>,
+    warnings: Vec<String>,
+}
+
+/// What a record holds.
+enum Held {
+    /// A request, its start on the source's clock.
+    Request(Request),
+    /// A command that is none here, by its code.
+    Other(u16),
 }
 
 /// A whole record, or why it is none.
-fn decode(
-    version: Version,
-    first_us: &mut Option<u64>,
-    record: &[u8],
-) -> Result<Option<Request>, &'static str> {
+fn decode(version: Version, record: &[u8]) -> Result<Held, &'static str> {
     if record.len() < version.record_bytes() {
         return Err("the last record is cut short");
     }
@@ -132,20 +152,20 @@ fn decode(
     let offset = block
         .checked_mul(SECTOR_BYTES)
         .ok_or("a block number is beyond any disk")?;
-    let first_us = *first_us.get_or_insert(us);
-    let at = us.checked_sub(first_us).and_then(nanos);
-    let at = at.ok_or("a time lies before the first")?;
+    let at = nanos(us).ok_or("a time is beyond any clock")?;
     let command_at = version.command_at();
     let command = u16::from_le_bytes([record[command_at], record[command_at + 1]]);
-    // A command that moves no data, such as one that asks whether the disk is there, is none.
-    Ok(kind(command).map(|kind| Request {
-        at,
-        took,
-        kind,
-        target: 0,
-        bytes,
-        offset,
-    }))
+    Ok(match kind(command) {
+        Some(kind) => Held::Request(Request {
+            at,
+            took,
+            kind,
+            target: 0,
+            bytes,
+            offset,
+        }),
+        None => Held::Other(command),
+    })
 }
 
 /// What a SCSI operation code does. Source: SBC-4, table of commands.
@@ -157,6 +177,66 @@ fn kind(command: u16) -> Option<Kind> {
         0x42 => Some(Kind::Discard),
         _ => None,
     }
+}
+
+impl Trace {
+    /// Reads one record; `false` at the end.
+    fn step(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
+        let offset = self.input.offset();
+        let record = self.input.take(self.version.record_bytes())?;
+        if record.is_empty() {
+            return Ok(false);
+        }
+        match decode(self.version, record) {
+            Ok(Held::Request(request)) => into.push(request),
+            Ok(Held::Other(command)) => {
+                let is_known = self.passed_over.contains_key(&command);
+                if is_known || self.passed_over.len() < CODES_MAX {
+                    *self.passed_over.entry(command).or_default() += 1;
+                }
+            }
+            Err(what) => {
+                self.damage = Some(self.input.damage(offset, what));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says what was left out.
+    fn finish(&mut self) {
+        let codes = std::mem::take(&mut self.passed_over);
+        let count: u64 = codes.values().sum();
+        if count > 0 {
+            let each = codes.iter().map(|(code, count)| match name(*code) {
+                Some(name) => format!("{count} {name} (0x{code:02x})"),
+                None => format!("{count} of code 0x{code:02x}"),
+            });
+            self.warnings.push(format!(
+                "{count} commands that are no read, write, flush or unmap were left out: {}",
+                each.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if self.early > 0 {
+            self.warnings.push(format!(
+                "{} requests started before the recording's origin and count as of that instant",
+                self.early
+            ));
+        }
+    }
+}
+
+/// Names of commands that move or check data and have no counterpart in a play. Source: SBC-4.
+fn name(command: u16) -> Option<&'static str> {
+    Some(match command {
+        0x41 | 0x93 => "WRITE SAME",
+        0x89 => "COMPARE AND WRITE",
+        0x2f | 0xaf | 0x8f => "VERIFY",
+        0x83 => "EXTENDED COPY",
+        0x9c => "WRITE ATOMIC",
+        0x00 => "TEST UNIT READY",
+        _ => return None,
+    })
 }
 
 impl Requests for Trace {
@@ -172,22 +252,24 @@ impl Requests for Trace {
         if self.damage.is_some() {
             return Ok(false);
         }
-        for _ in 0..BATCH {
-            let offset = self.input.offset();
-            let record = self.input.take(self.version.record_bytes())?;
-            if record.is_empty() {
-                return Ok(false);
-            }
-            let decoded = decode(self.version, &mut self.first_us, record);
-            match decoded {
-                Ok(request) => into.extend(request),
-                Err(what) => {
-                    self.damage = Some(self.input.damage(offset, what));
-                    return Ok(false);
-                }
-            }
+        let known = into.len();
+        let wanted = if self.origin.is_some() { BATCH } else { FIRST };
+        let mut more = true;
+        while more && into.len() - known < wanted {
+            more = self.step(into)?;
         }
-        Ok(true)
+        let fresh = &mut into[known..];
+        let earliest = fresh.iter().map(|request| request.at).min();
+        self.origin = self.origin.or(earliest);
+        let origin = self.origin.unwrap_or_default();
+        for request in fresh {
+            self.early += u64::from(request.at < origin);
+            request.at = request.at.since(origin);
+        }
+        if !more {
+            self.finish();
+        }
+        Ok(more)
     }
 
     fn targets(&self) -> &[String] {
@@ -199,7 +281,7 @@ impl Requests for Trace {
     }
 
     fn warnings(&self) -> &[String] {
-        &[]
+        &self.warnings
     }
 }
 
@@ -218,6 +300,28 @@ mod tests {
             ];
             assert_eq!(found, expect);
             assert!(trace.about().format.ends_with(&version.to_string()));
+        }
+    }
+
+    #[test]
+    fn commands_that_are_left_out_are_counted_and_order_is_as_it_comes() {
+        let mut bytes = vscsi(1);
+        let same = u16::to_le_bytes(0x93);
+        let first: Vec<u8> = bytes[..32].into();
+        for time_us in [4_999_000u64, 5_000_300] {
+            let mut other = first.clone();
+            other[24..32].copy_from_slice(&time_us.to_le_bytes());
+            bytes.extend_from_slice(&other);
+            other[12..14].copy_from_slice(&same);
+            bytes.extend_from_slice(&other);
+        }
+        let (trace, found) = read(&FORMAT, &bytes);
+        let starts: Vec<u64> = found.iter().map(|request| request.0 / 1_000).collect();
+        assert_eq!(starts, [1_000, 1_200, 0, 1_300]);
+        assert_eq!(trace.damage(), None);
+        let told = trace.warnings().join("; ");
+        for part in ["3 commands", "2 WRITE SAME (0x93)", "1 TEST UNIT READY"] {
+            assert!(told.contains(part), "{part}: {told}");
         }
     }
 

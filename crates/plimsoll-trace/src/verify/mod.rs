@@ -20,7 +20,7 @@ pub use submitted::{Rate, Steady, Submitted};
 use std::path::Path;
 
 use plimsoll_core::model::{
-    Bursts, Cell, Checked, Fidelity, Floor, Model, Phase, Stretch, Verification,
+    Bursts, Cell, Checked, Facts, Fidelity, Floor, Model, Phase, Stretch, Verification,
 };
 use plimsoll_core::num::to_usize;
 use plimsoll_core::rng::Seed;
@@ -36,10 +36,11 @@ use crate::cells::cells;
 use crate::describe::Choices;
 use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
+use crate::fit::not_played;
 use crate::phases::Seen;
 use crate::recorded::{
-    Device, InFlight, Measures, Survey, count_requests, device_of, each, ends_without_date,
-    survey_part,
+    Clockwork, Device, InFlight, Measures, Spread, Survey, count_requests, device_of, each,
+    ends_without_date, survey_part,
 };
 use crate::recording::{Counters, Recording, Requests, open};
 use crate::requests::Sorted;
@@ -95,6 +96,8 @@ pub struct Reference {
     phases: Vec<Phase>,
     /// How long operations took; `None` where that is not counted.
     queue: Option<Queue>,
+    /// What else was counted, as sentences.
+    not_played: Vec<String>,
     /// Whether it is of requests that were counted.
     of_requests: bool,
     /// What the reader should know, as sentences.
@@ -114,6 +117,7 @@ impl Reference {
                 let (found, mut again) = surveyed(path, requests, part)?;
                 let place = device_of(&found, again.about(), part.disk.as_deref())?;
                 let interval = Nanos(found.length.0.div_ceil(INTERVALS).max(1));
+                let interval = found.clockwork().whole_ticks(interval);
                 let disk = &found.devices[place].name;
                 let counted = count_requests(&mut again, &found, disk, interval)?;
                 let part = Part {
@@ -168,8 +172,9 @@ impl Reference {
             disk,
             from: counters.times().civil(window.from_unix_ns),
             to: counters.times().civil(window.to_unix_ns),
-            phases: seen.phases(&found, &|at| counters.times().civil(at)),
+            phases: seen.phases(&found, &|at| counters.times().civil_to(at, found.step())),
             queue: Queue::of(&series, &found),
+            not_played: not_played(&series, &Facts::assumed(0)),
             of_requests: false,
             bursts: seen.bursts,
             cells: found.cells,
@@ -295,13 +300,13 @@ struct Watched {
 }
 
 impl Watched {
-    /// Of a stream that lasts so long, where the recording (or the half that is meant) lasted
-    /// `recorded`.
-    fn new(device: &Device, from: Nanos, (length, recorded): (Nanos, Nanos)) -> Watched {
+    /// Of a stream that lasts `length`, where the recording (or the half that is meant) was made so.
+    fn new(device: &Device, from: Nanos, (length, recorded): (Nanos, Clockwork)) -> Watched {
+        let clockwork = Clockwork { length, ..recorded };
         Watched {
-            measures: Measures::new(device, length),
+            measures: Measures::new(device, clockwork),
             structure: Structure::new(length),
-            intervals: Intervals::new(recorded, length),
+            intervals: Intervals::new(recorded.length, length),
             flights: None,
             from,
         }
@@ -366,9 +371,9 @@ pub fn verify_requests(
     let (found, mut again) = surveyed(path, first, part)?;
     let place = device_of(&found, again.about(), part.disk.as_deref())?;
     let device = &found.devices[place];
-    let recorded = Recorded::read(&mut again, place, device, found.length)?;
+    let recorded = Recorded::read(&mut again, place, device, found.clockwork())?;
     let plays = SEEDS.map(|seed| {
-        let lengths = (load.length(), found.length);
+        let lengths = (load.length(), found.clockwork());
         let mut watched = Watched::new(device, Nanos(0), lengths);
         load.requests(seed)
             .for_each(|request| watched.add(&request));
@@ -417,14 +422,35 @@ impl Recorded {
         requests: &mut dyn Requests,
         place: usize,
         device: &Device,
-        length: Nanos,
+        clockwork: Clockwork,
     ) -> Result<Recorded, TraceError> {
+        let length = clockwork.length;
         let half = Nanos(length.0 / 2);
-        let mut whole = Watched::new(device, Nanos(0), (length, length));
-        let mut halves = [Nanos(0), half].map(|from| Watched::new(device, from, (half, half)));
-        let mut took = device.took.map(|_| Took::default());
+        let mut whole = Watched::new(device, Nanos(0), (length, clockwork));
+        let of_half = Clockwork {
+            length: half,
+            ..clockwork
+        };
+        let mut halves = [Nanos(0), half].map(|from| Watched::new(device, from, (half, of_half)));
+        // Of starts that are told by the tick nobody knows what was in flight together.
+        let ends = device.took.filter(|_| !clockwork.is_coarse());
+        let mut took = ends.map(|_| Took::default());
         let mut flights: [InFlight; 3] = Default::default();
         let mut last = Nanos(0);
+        let mut watch = |traced: &Traced, end: Option<Nanos>| {
+            let at = traced.at;
+            let is_late = usize::from(at >= half);
+            whole.add(traced);
+            halves[is_late].add(traced);
+            if let Some(took) = took.as_mut().filter(|took| !took.is_full()) {
+                took.add(traced, end);
+                let takes = end.unwrap_or_default();
+                flights[0].add(at, takes);
+                flights[1 + is_late].add(at.since(halves[is_late].from), takes);
+            }
+        };
+        // As they are played.
+        let mut spread = Spread::new(clockwork);
         each(requests, |request| {
             if usize::from(request.target) != place {
                 return;
@@ -434,16 +460,9 @@ impl Recorded {
                 at: last,
                 ..request.traced()
             };
-            let is_late = usize::from(last >= half);
-            whole.add(&traced);
-            halves[is_late].add(&traced);
-            if let Some(took) = took.as_mut().filter(|took| !took.is_full()) {
-                took.add(&traced, request.took);
-                let takes = request.took.unwrap_or_default();
-                flights[0].add(last, takes);
-                flights[1 + is_late].add(last.since(halves[is_late].from), takes);
-            }
+            spread.push(traced, request.took, &mut watch);
         })?;
+        spread.release(&mut watch);
         let [of_whole, of_early, of_late] = flights;
         if let Some(took) = &took {
             let length = took.length().unwrap_or(length);

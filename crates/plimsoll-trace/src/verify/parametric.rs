@@ -12,7 +12,7 @@ use plimsoll_core::workload::blocks::Traced;
 use super::{Watched, in_flight};
 use crate::error::TraceError;
 use crate::fit::Fitted;
-use crate::recorded::Device;
+use crate::recorded::{Clockwork, Device};
 
 /// Most seeds that are tried: the first draw that passes every gate of what must be kept is taken, else
 /// the one that is nearest to the recording.
@@ -48,7 +48,7 @@ fn gated(line: Fidelity) -> Fidelity {
 }
 
 fn watched(requests: impl Iterator<Item = Traced>, device: &Device, length: Nanos) -> Watched {
-    let mut watched = Watched::new(device, Nanos(0), (length, length));
+    let mut watched = Watched::new(device, Nanos(0), (length, Clockwork::fine(length)));
     requests.for_each(|request| watched.add(&request));
     watched.finished()
 }
@@ -81,8 +81,17 @@ pub fn parametric(fitted: &mut Fitted, length: Option<Nanos>) -> Result<(), Trac
         mut parametric,
         lines,
     } = found;
+    // What the recording does not tell, as how requests come within a tick of its clock, was not
+    // compared when it was fitted, and is not here.
+    let is_of_time =
+        |metric: &str| metric.starts_with("dispersion of") || metric.starts_with("times between");
+    let is_told = |line: &Fidelity| {
+        let mut told = model.fidelity.iter();
+        !is_of_time(&line.metric) || told.any(|other| other.metric == line.metric)
+    };
     let (kept, other): (Vec<_>, Vec<_>) = lines
         .into_iter()
+        .filter(is_told)
         .partition(|line| kept(&line.metric).is_some());
     let (passed, missed): (Vec<_>, Vec<_>) = other.into_iter().partition(Fidelity::passed);
     parametric.lost = missed.iter().map(lost).collect();

@@ -20,7 +20,7 @@ fn in_trials(mut told: Vec<String>) -> Vec<String> {
 
 /// Of counters.
 pub(super) fn of_counters(reference: &Reference) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut told = reference.not_played.clone();
     if reference.bursts.iter().all(|b| b.period_s.is_none()) {
         told.push("periods: none was found in the recording".into());
     }
@@ -77,7 +77,7 @@ pub(super) fn of_requests(lines: &[Checked], whole: &Watched, took: Option<&Took
         ),
         (
             "dispersion",
-            "dispersion: the recording is shorter than 20 windows of 10 ms",
+            "dispersion: the recording is shorter than 20 windows of 10 ms, or of what tells its starts apart",
         ),
         (
             "entropy",

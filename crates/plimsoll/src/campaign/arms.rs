@@ -4,6 +4,7 @@
 //! Every arm works in a directory of its own below its target, made and marked through the lab's
 //! journal, so that a run that is killed can be razed.
 
+mod ground;
 mod on_nodes;
 
 use super::Asked;
@@ -11,18 +12,23 @@ use super::attach::{self, Attached};
 use super::device::{self, Consent};
 use super::names::{directory_name, free_name, short_name};
 use super::on_nodes::Loaders;
+use super::programs::programs_of;
 use super::remote;
 use super::room::{Room, data_bytes, is_of_programs};
 use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure, doing, trying};
-use plimsoll_core::event::{Arm, Warning};
+use ground::Ground;
+use plimsoll_core::event::Arm;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::load::LoadPlace;
 use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
-use plimsoll_engine::Place;
-use plimsoll_lab::host::{Host as _, Hosts as _, LocalHost, Nodes, Owner};
+use plimsoll_engine::{DeviceIdentity, Place};
+use plimsoll_lab::facts::MountIdentity;
+use plimsoll_lab::host::{
+    Host as _, Hosts as _, LocalHost, Nodes, Owner, check_way, file_system_of,
+};
 use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
 use plimsoll_lab::raise::{Standing, raise, raze};
 use plimsoll_lab::stacks::{Choice, DownError};
@@ -47,11 +53,17 @@ pub(crate) struct Target {
     exclusive: bool,
     /// The block device of a disk that was attached.
     attached: Option<PathBuf>,
+    /// Which device it is that may be destroyed.
+    identity: Option<DeviceIdentity>,
     /// Directory the arm works in, once raised.
     pub(super) directory: Option<PathBuf>,
     /// Where plimsoll itself is the client: the export, and the arm's directory in it.
     remote: Option<(Address, PathBuf)>,
     facts: Option<TargetFacts>,
+    /// What the stack lacked when it was first used, if the target is one.
+    degraded: Vec<String>,
+    /// The mount that its directory lies on.
+    mount: Option<MountIdentity>,
     /// What the stack made, if the target is one, and on which nodes.
     made: Option<(Made, Vec<Node>)>,
     /// Where each node works, when the load comes from nodes.
@@ -84,11 +96,14 @@ impl Target {
         }
     }
 
-    fn device<'a>(&self, path: &'a Path) -> Place<'a> {
+    fn device<'a>(&'a self, path: &'a Path) -> Place<'a> {
         Place::Device {
             path,
             direct_align: self.direct_align_bytes(),
-            bytes: self.facts.as_ref().map_or(0, |facts| facts.size_bytes),
+            identity: self
+                .identity
+                .as_ref()
+                .expect("a device is looked at before it is used"),
             exclusive: self.exclusive,
         }
     }
@@ -150,6 +165,7 @@ pub(crate) struct Arms {
     directories: Option<Standing>,
     pub(super) held: Vec<File>,
     devices: Vec<String>,
+    ground: Ground,
     /// Made when there are programs to run.
     scratch: Option<PathBuf>,
 }
@@ -186,6 +202,7 @@ impl Arms {
             directories: None,
             held: Vec::new(),
             devices: Vec::new(),
+            ground: Ground::default(),
             scratch: None,
         }
     }
@@ -276,7 +293,7 @@ impl Arms {
         self.check_on_nodes(asked)?;
         let needed = data_bytes(asked);
         let mut places = Room::default();
-        for target in self.targets.iter().filter(|target| target.is_real()) {
+        for target in self.targets.iter_mut().filter(|target| target.is_real()) {
             match &target.spec {
                 // A stack without servers is as large as what it lies on; its room is looked at once
                 // it is up.
@@ -290,7 +307,8 @@ impl Arms {
                 // They were looked at on the nodes.
                 _ if self.load.is_some() => continue,
                 TargetSpec::Device(path) => {
-                    let found = device::check(path, consent, self.nodes.local())?;
+                    let (found, identity) = device::check(path, consent, self.nodes.local())?;
+                    target.identity = Some(identity);
                     check_one_file(target, asked)?;
                     places.need(&target.given, needed, found.bytes);
                     continue;
@@ -310,12 +328,14 @@ impl Arms {
                 _ => {}
             }
             let root = target.root();
+            check_place(&target.given, &root)?;
             facts::check_writable(&root).map_err(|error| {
                 Failure::usage(format!(
                     "use target '{}': it is not writable: {error}",
                     target.given
                 ))
             })?;
+            ground::check(target, &root)?;
             let found = facts::target(&root).map_err(doing(Code::Failed, look_at(target)))?;
             places.need(&found.path, needed, found.free_bytes);
         }
@@ -364,6 +384,7 @@ impl Arms {
                 self.on_each_node()
             ));
         }
+        lines.extend(asked.iter().flat_map(programs_of));
         lines
     }
 
@@ -423,6 +444,7 @@ impl Arms {
                 target.description = format!("{} on {}", found.file_system, found.mount_source);
             }
             target.facts = Some(found);
+            self.ground.claim_root(target, &root)?;
             self.devices.extend(facts::device_of(&root));
             let step = making(target, &root, &directory_name(id, place, &target.name))?;
             // A file that is the base is the control's file too.
@@ -442,15 +464,72 @@ impl Arms {
             self.scratch = Some(scratch);
         }
         self.check_room(asked)?;
+        self.claim_disks();
         self.make(plan, id, state)?;
         self.try_direct();
         Ok(())
     }
 
+    fn note_mounts(&mut self) {
+        for target in &mut self.targets {
+            let directory = target.directory.as_deref();
+            target.mount = directory.and_then(facts::mount_identity);
+        }
+    }
+
+    /// Fails where an arm's directory lies on another mount than when it was made: something was mounted
+    /// over it, or it was taken away.
+    pub(crate) fn check_mount(&self, name: &str) -> Result<(), Failure> {
+        let target = self.target(name);
+        let (Some(directory), Some(mount)) = (&target.directory, target.mount) else {
+            return Ok(());
+        };
+        if facts::mount_identity(directory) == Some(mount) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Code::Failed,
+            format!(
+                "measure on {name}: {} lies on another file system than at the start of the run, or is \
+                 gone: something was mounted over it or unmounted",
+                directory.display()
+            ),
+        ))
+    }
+
+    /// What stacks lacked when they were first used, system by system.
+    pub(crate) fn degraded(&self) -> impl Iterator<Item = (&str, String)> {
+        let lacking = self
+            .probed()
+            .filter(|(_, target)| !target.degraded.is_empty());
+        lacking.map(|(name, target)| {
+            let text = format!(
+                "it was degraded before the start: {}",
+                target.degraded.join("; ")
+            );
+            (name, text)
+        })
+    }
+
     /// Notes the facts of a device: nothing has to be made for it.
     fn find_device(&mut self, place: usize, path: &Path) -> Result<(), Failure> {
-        let found = device::facts(path, self.nodes.local())?;
+        let (found, identity) = device::facts(path, self.nodes.local())?;
         let target = &mut self.targets[place];
+        // What may be destroyed is the device that was looked at then, not what has its name now.
+        if target
+            .identity
+            .as_ref()
+            .is_some_and(|checked| *checked != identity)
+        {
+            let (path, checked) = (path.display(), target.identity.as_ref());
+            let checked = checked.map(ToString::to_string).unwrap_or_default();
+            let what = format!(
+                "use target '{path}': it is another device now ({identity}) than the one that may be destroyed \
+                 ({checked})"
+            );
+            return Err(Failure::new(Code::Failed, what));
+        }
+        target.identity = Some(identity);
         target.description = device::description(&found);
         target.exclusive = !found.in_use;
         target.facts = Some(device::target_facts(&found));
@@ -479,8 +558,9 @@ impl Arms {
             }
         };
         let attached = &self.attached[number];
-        let found = attached.look(consent, self.nodes.local())?;
+        let (found, identity) = attached.look(consent, self.nodes.local())?;
         let target = &mut self.targets[place];
+        target.identity = Some(identity);
         target.description = attached.description(&found);
         target.exclusive = !found.in_use;
         target.facts = Some(attached.target_facts(&found));
@@ -556,6 +636,7 @@ impl Arms {
         let standing = raise(&plan, None, &mut self.nodes, journal)
             .map_err(doing(Code::Failed, "make the directories of the run"))?;
         self.directories = Some(standing);
+        self.note_mounts();
         Ok(())
     }
 
@@ -577,7 +658,10 @@ impl Arms {
                         .hint(format!("take it down with: plimsoll stack down '{name}'")),
                 );
             }
-            Some(status) => (status.made.unwrap_or_default(), status.nodes),
+            Some(status) => {
+                self.targets[place].degraded = status.degraded;
+                (status.made.unwrap_or_default(), status.nodes)
+            }
             None => {
                 let up = stacks::up(choice, &self.options, state, &mut self.nodes)
                     .map_err(trying(format!("bring up the stack {name}")))?;
@@ -611,46 +695,6 @@ impl Arms {
         Ok(())
     }
 
-    /// What a reader should know of the arms before any number.
-    pub(crate) fn notes(&self, asked: &[Asked]) -> Vec<Warning> {
-        let direct = asked.iter().any(|one| one.workload.is_direct());
-        let mut notes = Vec::new();
-        notes.extend(self.note_on_nodes().map(|text| Warning {
-            about: String::new(),
-            text,
-        }));
-        for target in self
-            .targets
-            .iter()
-            .filter(|t| t.is_real() && t.control_of.is_none())
-        {
-            if matches!(
-                target.spec,
-                TargetSpec::File(_) | TargetSpec::Device(_) | TargetSpec::Attach(_)
-            ) {
-                notes.push(Warning {
-                    about: target.name.clone(),
-                    text:
-                        "one file or device was given, so no write-verify preceded the measurement"
-                            .into(),
-                });
-            }
-            if target.remote.is_some() {
-                notes.push(Warning {
-                    about: target.name.clone(),
-                    text: remote::NOTE.into(),
-                });
-            } else if direct && target.direct_align_bytes() == 0 && !target.is_only_on_nodes() {
-                notes.push(Warning {
-                    about: target.name.clone(),
-                    text: "direct I/O does not work here: this machine's page cache takes part"
-                        .into(),
-                });
-            }
-        }
-        notes
-    }
-
     /// Undoes everything that was raised here, in reverse; returns what is left. A stack that
     /// another run has begun to use stays for it.
     pub(crate) fn lower(&mut self, state: &StateDir) -> Vec<String> {
@@ -662,6 +706,7 @@ impl Arms {
             left.extend(raze(attached.standing.journal, &mut self.nodes).problems());
         }
         self.held.clear();
+        self.ground = Ground::default();
         while let Some(name) = self.raised.pop() {
             match stacks::down(&name, state, &mut self.nodes) {
                 Ok(razed) => left.extend(razed.problems()),
@@ -671,6 +716,20 @@ impl Arms {
         }
         left
     }
+}
+
+/// Root works in no directory that another user could lead elsewhere: any file of this machine could be
+/// written over then.
+pub(crate) fn check_place(given: &str, root: &Path) -> Result<(), Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    check_way(root).map_err(|error| {
+        Failure::usage(format!("use target '{given}' as root: {error}")).hint(
+            "as its owner it can be measured: setpriv --reuid=USER --init-groups plimsoll …; or make a directory of \
+             root's own on the same file system, where nobody else may write above it",
+        )
+    })
 }
 
 /// The header of a journal of a run, or of a part of it.
@@ -738,12 +797,17 @@ fn making(target: &mut Target, root: &Path, directory: &str) -> Result<Step, Fai
         });
     }
     let directory = absolute(root)?.join(directory);
-    let step = directory_step(&directory, "make a directory")?;
+    let mut step = directory_step(&directory, "make a directory")?;
+    // A disk of the user's may be pulled while it is measured; what a stack has goes with the stack.
+    if let (TargetSpec::Directory(_), Some(file_system)) = (&target.spec, file_system_of(root)) {
+        let path = shown(&directory)?;
+        step.undo = Some(Action::RemoveDirOf { path, file_system });
+    }
     target.directory = Some(directory);
     Ok(step)
 }
 
-fn directory_step(directory: &Path, why: &str) -> Result<Step, Failure> {
+pub(crate) fn directory_step(directory: &Path, why: &str) -> Result<Step, Failure> {
     let path = shown(directory)?;
     Ok(Step {
         why: why.into(),
@@ -773,9 +837,12 @@ fn new_target(name: String, given: &str, spec: &TargetSpec, control_of: Option<S
         description: description.into(),
         exclusive: true,
         attached: None,
+        identity: None,
         directory: None,
         remote: None,
         facts: None,
+        degraded: Vec::new(),
+        mount: None,
         made: None,
         places: Vec::new(),
     }

@@ -6,6 +6,7 @@ use super::arms::{run_header, shown};
 use super::device::{self, Consent};
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::target::TargetFacts;
+use plimsoll_engine::DeviceIdentity;
 use plimsoll_lab::attach::{self, Address, Attachment, Kind, Peer};
 use plimsoll_lab::device::DeviceFacts;
 use plimsoll_lab::host::{LocalHost, Nodes};
@@ -61,15 +62,19 @@ pub(super) fn attach(
 
 impl Attached {
     /// What is known of its block device, if the user allows what it holds to be destroyed.
-    pub(super) fn look(&self, consent: &Consent, host: &LocalHost) -> Result<DeviceFacts, Failure> {
+    pub(super) fn look(
+        &self,
+        consent: &Consent,
+        host: &LocalHost,
+    ) -> Result<(DeviceFacts, DeviceIdentity), Failure> {
         let what = format!("attach {}", self.address);
         let path = self
             .attachment
             .device()
             .map_err(doing(Code::Failed, what))?;
-        let found = device::facts(&path, host)?;
+        let (found, identity) = device::facts(&path, host)?;
         consent.covers(&self.address.to_string(), &found)?;
-        Ok(found)
+        Ok((found, identity))
     }
 
     /// What it is, in one line.

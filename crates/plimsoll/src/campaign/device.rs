@@ -4,8 +4,10 @@
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
+use plimsoll_engine::DeviceIdentity;
 use plimsoll_lab::device::{self, DeviceFacts};
 use plimsoll_lab::host::LocalHost;
+use plimsoll_lab::medium;
 use std::path::{Path, PathBuf};
 
 /// What the user allows to be destroyed.
@@ -57,20 +59,33 @@ impl Consent {
     }
 }
 
-/// Facts about a device that the user allows to be destroyed.
+/// Facts about a device that the user allows to be destroyed, and by what it is known again: the consent
+/// is for this one, whatever has its name later.
 pub(crate) fn check(
     path: &Path,
     consent: &Consent,
     host: &LocalHost,
-) -> Result<DeviceFacts, Failure> {
-    let found = facts(path, host)?;
+) -> Result<(DeviceFacts, DeviceIdentity), Failure> {
+    let (found, identity) = facts(path, host)?;
     consent.covers(&path.display().to_string(), &found)?;
-    Ok(found)
+    Ok((found, identity))
 }
 
-pub(super) fn facts(path: &Path, host: &LocalHost) -> Result<DeviceFacts, Failure> {
-    let what = format!("look at target '{}'", path.display());
-    device::device(path, host).map_err(doing(Code::Failed, what))
+/// The same without asking for consent.
+pub(crate) fn facts(
+    path: &Path,
+    host: &LocalHost,
+) -> Result<(DeviceFacts, DeviceIdentity), Failure> {
+    let what = || format!("look at target '{}'", path.display());
+    let found = device::device(path, host).map_err(doing(Code::Failed, what()))?;
+    let of = |path: &Path| DeviceIdentity::of(path).map_err(doing(Code::Failed, what()));
+    let identity = of(&found.path)?;
+    // The facts are of the device itself; that the name still leads to it is seen once more.
+    if identity.number() != found.number || of(path)? != identity {
+        let what = format!("{}: it became another device meanwhile", what());
+        return Err(Failure::new(Code::Failed, what));
+    }
+    Ok((found, identity))
 }
 
 /// How it is made up, in one line.
@@ -96,7 +111,11 @@ pub(super) fn description(found: &DeviceFacts) -> String {
 
 /// The same as facts about a target.
 pub(super) fn target_facts(found: &DeviceFacts) -> TargetFacts {
+    let below = medium::below(&found.path);
     TargetFacts {
+        medium: below.words,
+        in_memory: below.in_memory,
+        disks: below.disks,
         path: found.path.display().to_string(),
         mount_point: String::new(),
         mount_source: found.path.display().to_string(),
@@ -106,8 +125,7 @@ pub(super) fn target_facts(found: &DeviceFacts) -> TargetFacts {
         size_bytes: found.bytes,
         free_bytes: found.bytes,
         direct_align_bytes: found.block_bytes,
-        targets: Vec::new(),
-        striping: String::new(),
+        ..TargetFacts::default()
     }
 }
 

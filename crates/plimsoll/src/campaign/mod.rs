@@ -7,6 +7,7 @@
 mod arms;
 mod attach;
 mod corners;
+mod course;
 mod device;
 mod failover;
 mod names;
@@ -20,16 +21,16 @@ mod scale;
 mod trial;
 pub(crate) mod words;
 
-pub(crate) use arms::{Arms, run_header};
+pub(crate) use arms::{Arms, check_place, directory_step, run_header};
 pub(crate) use corners::{Corners, with_corners};
+pub(crate) use course::busy_now;
 
 use crate::failure::{Code, Failure, failed};
 use crate::recorder::sample;
+use course::Course;
 use plimsoll_archive::{ArchiveError, Writer};
 use plimsoll_core::comparison::Policy;
-use plimsoll_core::event::{
-    Entry, Listener, Manifest, Results, RunEvent, TrialId, TrialResult, Warning,
-};
+use plimsoll_core::event::{Entry, Listener, Manifest, Results, RunEvent, TrialId, Warning};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
@@ -39,7 +40,7 @@ use plimsoll_lab::host::SystemClock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use device::{Consent, check as check_device};
+pub(crate) use device::{Consent, check as check_device, facts as device_facts};
 pub(crate) use failover::{ACTIVE, Load, Wanted, Witness, failover};
 pub(crate) use on_nodes::Loaders;
 pub(crate) use player::EnginePlayer;
@@ -104,6 +105,21 @@ impl Listener for Everyone<'_> {
     }
 }
 
+/// A run folder that ends the run when it can take no more: what is measured after that would be lost.
+struct Recording<'a> {
+    writer: &'a mut Writer,
+    stop: &'a AtomicBool,
+}
+
+impl Listener for Recording<'_> {
+    fn event(&mut self, event: &RunEvent) {
+        self.writer.event(event);
+        if self.writer.has_failed() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The manifest of what is about to be done.
 pub(crate) fn manifest(
     id: &str,
@@ -148,27 +164,57 @@ pub(crate) fn carry_out(
         _ => Failure::new(Code::Failed, &error),
     })?;
     let disks = settings.record.then(|| writer.disks());
-    let mut everyone = Everyone(vec![&mut writer, screen]);
+    let mut recording = Recording {
+        writer: &mut writer,
+        stop,
+    };
+    let mut everyone = Everyone(vec![&mut recording, screen]);
     for note in notes {
         everyone.event(&RunEvent::Warning(note.clone()));
     }
-    let (trials, ended) = recorded(disks, arms, &mut everyone, |everyone| {
+    let ended = recorded(disks, arms, &mut everyone, |everyone| {
         run_all(manifest, arms, settings, stop, everyone)
     });
-    let lost = trials.iter().any(|trial| trial.lost_node().is_some());
-    let interrupted = ended.is_err() || lost || stop.load(Ordering::Relaxed);
-    let comparisons = plimsoll_stats::compare_all(manifest, &trials);
+    let interrupted = !matches!(ended, Ok(Ended::Whole)) || stop.load(Ordering::Relaxed);
+    // However long it took, nothing of the results was held until now.
+    let read = plimsoll_archive::open(folder);
+    let trials = read.as_ref().map_or(&[][..], |results| &results.trials);
+    let comparisons = plimsoll_stats::compare_all(manifest, trials);
     everyone.event(&RunEvent::Finished {
         interrupted,
-        comparisons,
+        comparisons: comparisons.clone(),
     });
     if let Some(failure) = writer.take_failure() {
-        return Err(
-            Failure::new(Code::Failed, failure).hint("the run went on, but it is not recorded")
-        );
+        let trials = read.map_or(0, |results| results.trials.len());
+        return Err(Failure::new(Code::Failed, failure).hint(unrecorded(folder, trials)));
     }
     ended?;
-    plimsoll_archive::open(folder).map_err(failed(Code::Failed))
+    Ok(Results {
+        comparisons,
+        complete: !interrupted,
+        ..read.map_err(failed(Code::Failed))?
+    })
+}
+
+/// What there is of a run whose folder could take no more.
+fn unrecorded(folder: &Path, trials: usize) -> String {
+    let folder = folder.display();
+    match trials {
+        0 => format!(
+            "the run was ended, and no trial was whole; give another folder than {folder} with -o"
+        ),
+        1 => format!("the run was ended; the whole trial is kept: plimsoll report {folder}"),
+        _ => format!("the run was ended; {trials} whole trials are kept: plimsoll report {folder}"),
+    }
+}
+
+/// How the trials of a plan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// With the last one, or when the user stopped them.
+    Whole,
+    /// With one that lost a node.
+    LostNode,
 }
 
 /// Does something while what the disks below the arms count is recorded into an archive of this
@@ -208,11 +254,17 @@ fn run_all(
     settings: &Settings,
     stop: &AtomicBool,
     listener: &mut dyn Listener,
-) -> (Vec<TrialResult>, Result<(), Failure>) {
-    let mut results = Vec::new();
+) -> Result<Ended, Failure> {
+    let mut course = Course::new(manifest);
+    let mut block = 0;
     for trial in order(manifest) {
         if stop.load(Ordering::Relaxed) {
             break;
+        }
+        if trial.block > block {
+            block = trial.block;
+            let warnings = course.after(block).into_iter();
+            warnings.for_each(|warning| listener.event(&RunEvent::Warning(warning)));
         }
         let entry = manifest
             .entries
@@ -220,20 +272,15 @@ fn run_all(
             .find(|entry| entry.label == trial.workload);
         let entry = entry.expect("the order was made from these entries");
         match trial::run_trial(&trial, arms, entry, settings, stop, listener) {
-            Ok(result) => {
-                let lost = result.lost_node().is_some();
-                results.push(result);
-                // Another number of nodes is another load.
-                if lost {
-                    break;
-                }
-            }
+            // Another number of nodes is another load.
+            Ok(result) if result.lost_node().is_some() => return Ok(Ended::LostNode),
+            Ok(result) => course.take(&result),
             // A stop while files are laid out is no failure of the trial.
             Err(_) if stop.load(Ordering::Relaxed) => break,
-            Err(failure) => return (results, Err(failure)),
+            Err(failure) => return Err(failure),
         }
     }
-    (results, Ok(()))
+    Ok(Ended::Whole)
 }
 
 /// The order of the trials: randomised complete blocks from the recorded seed.

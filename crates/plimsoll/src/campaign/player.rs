@@ -14,7 +14,7 @@ use plimsoll_engine::{Address, DataCheck, EngineChoice, Place, SimDevice};
 use plimsoll_lab::facts;
 use plimsoll_lab::host::agent::{Player, Turn};
 use plimsoll_lab::journal::StateDir;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The furthest start that is waited for: who measures clocks and starts is done in seconds.
 const START_MAX: Nanos = Nanos(60 * Nanos::SECOND.0);
@@ -47,7 +47,9 @@ fn prove(
     seed: plimsoll_core::rng::Seed,
     turn: &Turn<'_>,
 ) -> Result<Told, Failure> {
-    let proved = at(place, |place, _| write_verify(name, place, seed, turn.stop));
+    let proved = at(place, |place, _, _| {
+        write_verify(name, place, seed, turn.stop)
+    });
     match proved {
         Ok(()) => Ok(Told::Proved(None)),
         Err(failure) if failure.code == Code::BadData => Ok(Told::Proved(Some(failure.message))),
@@ -57,11 +59,12 @@ fn prove(
 
 fn play(task: &PlayTask, turn: &Turn<'_>) -> Result<Told, Failure> {
     let settings = settings(task)?;
-    at(&task.place, |place, devices| {
+    at(&task.place, |place, grounds, devices| {
         let part = Part {
             trial: &task.trial,
             entry: &task.entry,
             place,
+            grounds,
             devices,
             settings: &settings,
         };
@@ -105,14 +108,14 @@ fn settings(task: &PlayTask) -> Result<Settings, Failure> {
 /// Does something in a place, given the disks below it that can be watched.
 fn at<T>(
     place: &LoadPlace,
-    work: impl FnOnce(Place<'_>, &[String]) -> Result<T, Failure>,
+    work: impl FnOnce(Place<'_>, &[PathBuf], &[String]) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     match place {
-        LoadPlace::Null => work(Place::Null, &[]),
-        LoadPlace::Nop => work(Place::Nop, &[]),
+        LoadPlace::Null => work(Place::Null, &[], &[]),
+        LoadPlace::Nop => work(Place::Nop, &[], &[]),
         LoadPlace::Sim(device) => {
             let device: SimDevice = device.parse().map_err(Failure::usage)?;
-            work(Place::Sim(device), &[])
+            work(Place::Sim(device), &[], &[])
         }
         LoadPlace::Directory {
             path,
@@ -125,13 +128,14 @@ fn at<T>(
                 0 => facts::direct_align_in(path),
                 found => *found,
             };
-            work(Place::Directory { path, direct_align }, &devices)
+            let grounds = [path.to_owned()];
+            work(Place::Directory { path, direct_align }, &grounds, &devices)
         }
         LoadPlace::Export { address, directory } => {
             let address: Address = address.parse().map_err(Failure::usage)?;
             let directory = Path::new(directory);
             let address = &address;
-            work(Place::Nfs { address, directory }, &[])
+            work(Place::Nfs { address, directory }, &[], &[])
         }
     }
 }

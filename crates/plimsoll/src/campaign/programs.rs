@@ -2,6 +2,7 @@
 //! Programs as workloads: each is run in a fresh directory on the target, timed, and its output is
 //! read. What they leave is removed before the next trial, so that every trial begins alike.
 
+use super::Asked;
 use crate::failure::{Code, Failure, failed};
 use plimsoll_classics::boot;
 use plimsoll_classics::originals::{self, Format};
@@ -10,9 +11,9 @@ use plimsoll_core::event::{KindStats, OpStats, PhaseResult};
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::Commands;
 use plimsoll_core::workload::commands::{Command, Moves, Output};
-use plimsoll_lab::host::{Job, LocalHost, Timed, command_mark, journal_of};
+use plimsoll_core::workload::{Commands, Workload};
+use plimsoll_lab::host::{Job, LocalHost, MadeDir, Timed, command_mark, journal_of};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -56,13 +57,13 @@ fn run_with(
     host: &LocalHost,
     stop: &AtomicBool,
 ) -> Result<Played, Failure> {
-    let work = Work::create(directory.join(WORK))?;
+    let work = Work::create(&directory.join(WORK))?;
     let mark = journal_of(directory).map(|id| command_mark(&id));
     let bench = Bench {
         host,
         stop,
-        names: names(program, &work.0, tmp)?,
-        work: &work.0,
+        names: names(program, work.0.path(), tmp)?,
+        work: work.0.path(),
         mark: mark.unwrap_or_else(|| "plimsoll-helper".into()),
     };
     let played = bench.play(commands);
@@ -74,27 +75,41 @@ fn run_with(
     Ok(played)
 }
 
+/// Every program that a workload starts, with its arguments, as a dry run shows it.
+pub(super) fn programs_of(asked: &Asked) -> Vec<String> {
+    let Workload::Commands(commands) = &asked.workload else {
+        return Vec::new();
+    };
+    let quoted =
+        |word: &String| match word.contains(|c: char| c.is_whitespace() || "'\"$*".contains(c)) {
+            true => format!("'{}'", word.replace('\'', "'\\''")),
+            false => word.clone(),
+        };
+    let shown = |command: &Command| {
+        let words: Vec<String> = command.argv.iter().map(quoted).collect();
+        format!("start {}", words.join(" "))
+    };
+    let all = commands.prepare.iter().chain(&commands.phases);
+    all.chain(&commands.finish).map(shown).collect()
+}
+
 /// What programs find when they begin: an empty directory of their own.
-struct Work(PathBuf);
+struct Work(MadeDir);
 
 impl Work {
-    fn create(path: PathBuf) -> Result<Self, Failure> {
+    fn create(path: &Path) -> Result<Self, Failure> {
         let doing = |error| {
             Failure::new(
                 Code::Failed,
                 format!("make {} for programs: {error}", path.display()),
             )
         };
-        std::fs::create_dir(&path).map_err(doing)?;
-        Ok(Work(path))
+        MadeDir::make(path).map(Work).map_err(doing)
     }
 
     fn remove(self) -> Result<(), Failure> {
-        std::fs::remove_dir_all(&self.0).map_err(|error| {
-            let what = format!(
-                "remove {}, which programs worked in: {error}",
-                self.0.display()
-            );
+        self.0.remove().map_err(|error| {
+            let what = format!("clean up after programs: {error}");
             Failure::new(Code::NotCleaned, what)
         })
     }
@@ -103,7 +118,7 @@ impl Work {
 impl Drop for Work {
     fn drop(&mut self) {
         // After an orderly end it is gone; else the directory above, which is ours, takes it along.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = self.0.remove();
     }
 }
 

@@ -38,13 +38,12 @@ pub(crate) fn prove(
             continue;
         }
         write_verify(name, target.place(), seed, stop)?;
-        // The other proofs are seen through a mounted directory.
-        let (Some((made, nodes)), Some(directory)) = (target.made(), &target.directory) else {
+        let Some((made, nodes)) = target.made() else {
             continue;
         };
         let mut reached = crate::cli::nodes();
         reached.meet(nodes);
-        let proved = proofs::prove(made, directory, id, depth, &mut reached);
+        let proved = proofs::prove(made, target.directory.as_deref(), id, depth, &mut reached);
         all.push((name.to_owned(), proved));
     }
     Ok(all)
@@ -82,7 +81,8 @@ pub(super) fn write_verify(
 
 /// The first proof that failed is the reason to trust no figure of that system.
 pub(crate) fn refuse_failed(all: &[(String, Vec<Proved>)]) -> Result<(), Failure> {
-    let failed = |proved: &&Proved| matches!(proved.outcome, Outcome::Failed(_));
+    let failed =
+        |proved: &&Proved| proved.is_about_data && matches!(proved.outcome, Outcome::Failed(_));
     let mut found = all.iter().filter_map(|(name, proved)| {
         let first = proved.iter().find(failed)?;
         let Outcome::Failed(seen) = &first.outcome else {
@@ -100,17 +100,23 @@ pub(crate) fn refuse_failed(all: &[(String, Vec<Proved>)]) -> Result<(), Failure
     }
 }
 
-/// What could not be seen, as remarks for the report.
+/// What could not be seen, and what is not as it must be and yet no reason to trust no figure, as remarks
+/// for the report.
 pub(crate) fn unseen(all: &[(String, Vec<Proved>)]) -> Vec<Warning> {
     let mut unseen = Vec::new();
     for (name, proved) in all {
         for one in proved {
-            if let Outcome::Unseen(why) = &one.outcome {
-                unseen.push(Warning {
-                    about: name.clone(),
-                    text: format!("it was not seen that {}: {why}", one.what),
-                });
-            }
+            let text = match &one.outcome {
+                Outcome::Unseen(why) => format!("it was not seen that {}: {why}", one.what),
+                Outcome::Failed(seen) if !one.is_about_data => {
+                    format!("it must be so that {}, and it is not: {seen}", one.what)
+                }
+                _ => continue,
+            };
+            unseen.push(Warning {
+                about: name.clone(),
+                text,
+            });
         }
     }
     unseen

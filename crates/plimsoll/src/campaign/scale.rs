@@ -122,12 +122,13 @@ pub(crate) fn label_of(asked: &Asked) -> String {
 
 /// How long a trial of it lasts, at most.
 pub(super) fn length(asked: &Asked, settings: &Settings) -> Nanos {
-    let wanted = settings.length.or(asked.length).unwrap_or(LENGTH);
+    let told = settings.length.or(asked.length);
+    let wanted = told.unwrap_or(LENGTH);
     match &asked.workload {
         Workload::Model(model) if settings.whole => model.length(),
         // Slices are whole seconds.
         Workload::Model(_) => Nanos((wanted.0 / Nanos::SECOND.0).max(1) * Nanos::SECOND.0),
-        workload if workload.ends_by_itself() => settings.length.unwrap_or(LENGTH_MAX),
+        workload if workload.ends_by_itself() => told.unwrap_or(LENGTH_MAX),
         _ => wanted,
     }
 }
@@ -183,7 +184,11 @@ fn find(
             return Err(stopped());
         }
         let rate = ratio(
-            (outcome.stats.ops() - outcome.stats.errors()) as f64,
+            outcome
+                .stats
+                .ops()
+                .saturating_sub(outcome.stats.errors() + outcome.generator.unfinished)
+                as f64,
             outcome.length.as_secs_f64(),
         );
         if rate < slowest.0 {

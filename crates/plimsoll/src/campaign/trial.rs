@@ -12,20 +12,25 @@ use plimsoll_core::event::{
 use plimsoll_core::load::start_spread;
 use plimsoll_core::model::{Cell, Direction, Excerpt, Fidelity, Load, Model, Selection};
 use plimsoll_core::num::{ratio, saturating_u32};
+use plimsoll_core::others::{DiskBefore, OthersUse};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::{Commands, Workload};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{Outcome, Place, Prepared, RunOptions};
+use plimsoll_lab::busy::{self, BusyWatch, DiskLook};
+use plimsoll_lab::facts;
 use plimsoll_lab::host::{Clock as _, Nodes, SystemClock};
 use plimsoll_lab::watch::{self, Subjects};
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Requests in flight at most under a model: what one disk queue of today holds.
 const DEPTH_MAX: u32 = 256;
-/// The generator is to blame when its median delay reaches this share of the median response time.
+/// The generator is to blame when its own delays reach this share of all response time.
 const LAG_SHARE_MAX: f64 = 0.1;
 /// Disks count as quiet after this many looks without a transfer.
 const QUIET_POLLS: u32 = 3;
@@ -33,9 +38,6 @@ const QUIET_POLLS: u32 = 3;
 const QUIET_POLL: Duration = Duration::from_millis(50);
 /// Other programs may use the disk for ever; after this the trial begins all the same.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
-/// An open loop is carried when at least this share of it was handed over.
-const CARRIED_MIN: f64 = 0.995;
-
 /// Nodes whose starts are further apart are said not to have started together.
 const SPREAD_MAX: Nanos = Nanos(100_000_000);
 
@@ -143,16 +145,33 @@ pub(crate) fn run_trial(
     listener: &mut dyn Listener,
 ) -> Result<TrialResult, Failure> {
     listener.event(&RunEvent::TrialBegan(trial.clone()));
+    arms.check_mount(&trial.arm)?;
+    let result = play_trial(trial, arms, entry, settings, stop, listener)?;
+    // What was measured meanwhile was something else.
+    arms.check_mount(&trial.arm)?;
+    Ok(result)
+}
+
+fn play_trial(
+    trial: &TrialId,
+    arms: &Arms,
+    entry: &Entry,
+    settings: &Settings,
+    stop: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<TrialResult, Failure> {
     if let Workload::Commands(commands) = &entry.workload {
         return run_programs(trial, arms, commands, stop, listener);
     }
     if arms.load().is_some() {
         return super::on_nodes::run_trial(trial, arms, entry, settings, stop, listener);
     }
+    let grounds = arms.grounds();
     let part = Part {
         trial,
         entry,
         place: arms.target(&trial.arm).place(),
+        grounds: &grounds,
         devices: arms.devices(),
         settings,
     };
@@ -190,6 +209,8 @@ pub(super) struct Part<'a> {
     pub(super) trial: &'a TrialId,
     pub(super) entry: &'a Entry,
     pub(super) place: Place<'a>,
+    /// Directories and devices whose file systems, or which themselves, earlier trials wrote to.
+    pub(super) grounds: &'a [PathBuf],
     /// Disks below the place (major:minor) that can be watched for traffic.
     pub(super) devices: &'a [String],
     pub(super) settings: &'a Settings,
@@ -199,6 +220,10 @@ pub(super) struct Part<'a> {
 pub(super) struct Ready {
     prepared: Prepared,
     play: Play,
+    /// What a disk did just before, while nothing was asked of it.
+    disk: Option<DiskBefore>,
+    /// What others did while it was measured.
+    others: Option<OthersUse>,
     /// How long that took.
     pub(super) took: Nanos,
 }
@@ -222,10 +247,12 @@ impl Part<'_> {
             stop,
         )
         .map_err(failed(Code::Failed))?;
-        settle(self.devices, stop);
+        let disk = settle(self.grounds, self.devices, stop);
         Ok(Ready {
             prepared,
             play,
+            disk,
+            others: None,
             took: clock.now(),
         })
     }
@@ -249,13 +276,22 @@ impl Part<'_> {
             stamp_seed: settings.stamp_seed.derive("trial", self.trial.place.into()),
             start_at,
         };
+        let watch = BusyWatch::begin();
         let ran = ready.prepared.run(&options, stop, on_interval);
+        // In virtual time nobody is in the way.
+        let is_real = !matches!(self.place, Place::Sim(_));
+        ready.others = is_real.then(|| others_during(&watch, ready.disk.take()));
         ran.map_err(failed(Code::Failed))
     }
 
     /// What it gave, held against the model; cleans up what the next trial builds anew.
-    pub(super) fn result(&self, ready: Ready, outcome: Outcome) -> Result<TrialResult, Failure> {
+    pub(super) fn result(
+        &self,
+        mut ready: Ready,
+        outcome: Outcome,
+    ) -> Result<TrialResult, Failure> {
         let entry = self.entry;
+        let others = ready.others.take();
         // What phases and loops leave is built anew for every trial, as their originals do; a data
         // file serves all trials of its arm and goes with the arm's directory.
         if matches!(entry.workload, Workload::Files(_) | Workload::Series(_)) {
@@ -282,6 +318,7 @@ impl Part<'_> {
             data_check: outcome.data_check,
             servers: Vec::new(),
             device: None,
+            others,
             nodes: Vec::new(),
         })
     }
@@ -304,9 +341,10 @@ fn run_programs(
     stop: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<TrialResult, Failure> {
-    settle(arms.devices(), stop);
+    let disk = settle(&arms.grounds(), arms.devices(), stop);
     let directory = arms.directory(&trial.arm)?;
     let clock = HostClock::start();
+    let watch = BusyWatch::begin();
     let (played, servers) = watched(arms.subjects(&trial.arm), || {
         super::programs::run(commands, directory, arms.scratch(), arms.host(), stop)
     });
@@ -315,6 +353,7 @@ fn run_programs(
         wall,
         notes,
     } = played?;
+    let others = Some(others_during(&watch, disk));
     for text in notes {
         let about = format!("{} on {}", trial.workload, trial.arm);
         listener.event(&RunEvent::Warning(Warning { about, text }));
@@ -340,6 +379,7 @@ fn run_programs(
         data_check: None,
         servers,
         device: None,
+        others,
         nodes: Vec::new(),
     };
     tell(&result, false, listener);
@@ -368,17 +408,33 @@ pub(super) fn watched<T>(
 /// Waits until earlier trials burden this one no more: what they left in the page cache is written
 /// out, and the disks below have had nothing to do for a moment (a file system may discard freed
 /// blocks in the background long after its files were removed).
-fn settle(devices: &[String], stop: &AtomicBool) {
-    rustix::fs::sync();
+///
+/// Only the file systems that take part are synced: sync(2) waits for every one of the machine, also
+/// for that of somebody else whose server hangs.
+///
+/// Returns what the busiest disk had to do when they were not quiet to the end: others were at work.
+fn settle(grounds: &[PathBuf], devices: &[String], stop: &AtomicBool) -> Option<DiskBefore> {
+    for ground in grounds {
+        // What cannot be opened or synced shows in the trial itself.
+        if let Ok(file) = File::open(ground) {
+            let is_device = facts::is_block_device(ground);
+            let _ = match is_device {
+                true => file.sync_all(),
+                false => rustix::fs::syncfs(&file).map_err(Into::into),
+            };
+        }
+    }
     let bytes = || -> Vec<_> {
         devices
             .iter()
-            .filter_map(|device| plimsoll_lab::facts::device_bytes(device).ok())
+            .filter_map(|device| facts::device_bytes(device).ok())
             .collect()
     };
     let clock = SystemClock::new();
     let began = clock.now();
     let (mut last, mut quiet) = (bytes(), 0);
+    // What earlier trials left is done by then; the second half tells of others.
+    let mut half: Option<(Duration, Vec<DiskLook>)> = None;
     while quiet < QUIET_POLLS
         && clock.now().saturating_sub(began) < SETTLE_MAX
         && !stop.load(Ordering::Relaxed)
@@ -387,6 +443,20 @@ fn settle(devices: &[String], stop: &AtomicBool) {
         let now = bytes();
         quiet = if now == last { quiet + 1 } else { 0 };
         last = now;
+        if half.is_none() && clock.now().saturating_sub(began) >= SETTLE_MAX / 2 {
+            half = Some((clock.now(), busy::look_at_disks(devices)));
+        }
+    }
+    let (since, looks) = half.filter(|_| quiet < QUIET_POLLS)?;
+    let length = clock.now().saturating_sub(since);
+    busy::busiest(&looks, &busy::look_at_disks(devices), length)
+}
+
+/// What others did while they were watched, and on a disk before it.
+fn others_during(watch: &BusyWatch, disk: Option<DiskBefore>) -> OthersUse {
+    OthersUse {
+        disk,
+        ..watch.others()
     }
 }
 
@@ -434,28 +504,59 @@ fn remarks(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
             units::duration(spread)
         ));
     }
-    let lost = result.generator.not_submitted;
-    let submitted = result.stats.ops();
-    if ratio(submitted as f64, (submitted + lost) as f64) < CARRIED_MIN && lost > 0 {
-        remarks.push(format!(
-            "overloaded: {lost} of {} requests could not even be handed over in time; response times have no upper limit at this load",
-            submitted + lost
-        ));
-    }
-    let lag = result.stats.lag().quantile_ns(0.5);
-    let response = result.stats.response().quantile_ns(0.5);
-    if lag_is_ours && lag as f64 > response as f64 * LAG_SHARE_MAX {
-        remarks.push(format!(
-            "half of the requests started {} or more after their time: the generator or a full queue held them back",
-            units::duration(Nanos(lag))
-        ));
-    }
-    for line in result.fidelity.iter().filter(|line| !line.passed()) {
+    remarks.extend(remarks_on_load(result, lag_is_ours));
+    // What an overloaded system left unserved is missing from every figure of the load.
+    let is_overloaded = (result.generator.open.iter())
+        .filter_map(plimsoll_stats::overload::backlog)
+        .any(|left| left.grew);
+    let missed = result.fidelity.iter().filter(|line| !line.passed());
+    for line in missed.filter(|_| !is_overloaded) {
         remarks.push(format!(
             "the load missed a gate: {} is off by {} (gate {})",
             line.metric,
             units::signed_percent(line.error),
             units::signed_percent(line.gate).trim_start_matches('+')
+        ));
+    }
+    remarks
+}
+
+/// What a reader should know of how the load was served, and of how it was made.
+fn remarks_on_load(result: &TrialResult, lag_is_ours: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let generator = &result.generator;
+    for open in &generator.open {
+        let left = plimsoll_stats::overload::backlog(open);
+        if let Some(left) = left.filter(|left| left.grew) {
+            remarks.push(format!(
+                "overloaded: {} of {} requests were served by the end, and the backlog grew to it; response times have no upper limit at this load",
+                left.served, left.offered
+            ));
+        }
+    }
+    if generator.unfinished > 0 {
+        remarks.push(format!(
+            "{} requests were still in flight when the trial was cut off; they are no errors",
+            generator.unfinished
+        ));
+    }
+    if generator.held_up > Nanos(0) {
+        remarks.push(format!(
+            "plimsoll itself was not let run for {}: stopped, frozen, or kept from the processors{}",
+            units::duration(generator.held_up),
+            if result.was_held_up() { "; the trial is not compared" } else { "" }
+        ));
+    }
+    let own = result
+        .stats
+        .lag()
+        .sum_ns()
+        .saturating_sub(generator.queue_lag_ns());
+    let share = ratio(own as f64, result.stats.response().sum_ns() as f64);
+    if lag_is_ours && share > LAG_SHARE_MAX {
+        remarks.push(format!(
+            "the generator was late: {:.0} % of the response time passed before requests were handed over, although there was room for them",
+            share * 100.0
         ));
     }
     remarks

@@ -37,7 +37,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         state: state.clone(),
     };
     serve(
-        &mut super::host(),
+        &mut super::host().of_state(&args.dir),
         &player,
         &state,
         &program.build,

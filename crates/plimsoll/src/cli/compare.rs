@@ -21,7 +21,7 @@ use std::process::ExitCode;
   plimsoll compare /mnt/a /mnt/b -w varmail --from n1,n2 --on lab.toml
   plimsoll compare local iscsi raid1 -w nas.toml -w nas.toml@auto -w varmail")]
 pub(super) struct Args {
-    /// Directories, new files, block devices, disks of somebody else (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or stacks; the first is the base of all ratios.
+    /// Directories, new files (`file:PATH`), block devices, disks of somebody else (`iscsi://host/target/lun`, `nbd://host/export`), NFS exports (`nfs://host/export`) or stacks; the first is the base of all ratios.
     #[arg(required = true, num_args = 1.., value_name = "TARGET")]
     targets: Vec<String>,
     /// Workload: a name with settings, a file, or a program before a colon (see plimsoll run
@@ -50,7 +50,8 @@ pub(super) struct Args {
     /// Do not enter the base a second time as the control.
     #[arg(long)]
     no_control: bool,
-    /// Exit with 10 (different) or 11 (inconclusive) when there is such a verdict.
+    /// Exit with 10 (different, or a system that cannot carry the load) or 11 (inconclusive) when
+    /// there is such a verdict.
     #[arg(long, value_name = "VERDICT", value_parser = ["different", "inconclusive"])]
     fail_on: Option<String>,
     /// Run folder to make (default: ./plimsoll-results/<time>).
@@ -103,7 +104,9 @@ pub(super) fn main(args: &Args) -> Outcome {
             .any(|c| !c.is_control && c.verdict == verdict)
     };
     match args.fail_on.as_deref() {
-        Some("different") if any(Verdict::Different) => super::done(Code::Different),
+        Some("different") if any(Verdict::Different) || any(Verdict::CannotCarry) => {
+            super::done(Code::Different)
+        }
         Some("inconclusive") if any(Verdict::Inconclusive) => super::done(Code::Inconclusive),
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -12,8 +12,11 @@ use plimsoll_core::workload::blocks::{Arrival, Pace, Traced};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Alignment of exported requests: what every device of today takes.
-const ALIGN_BYTES: u32 = 4096;
+/// Alignment of requests that are drawn: the smallest that devices have. Recorded ones stay as they
+/// were.
+const DRAWN_ALIGN_BYTES: u32 = 512;
+/// What direct I/O asks of places and lengths at least.
+const SECTOR_BYTES: u64 = 512;
 /// Longest log that is written: its reader keeps it in memory.
 const OPERATIONS_MAX: usize = 20_000_000;
 
@@ -91,6 +94,9 @@ pub(super) fn main(args: &Args) -> Outcome {
         }
         _ => {
             let trace = trace(&workload, args)?;
+            for loss in losses(&workload, &trace) {
+                super::say(&format!("lost: {loss}"));
+            }
             fio::write_log(&trace).map_err(failed(Code::Usage))?
         }
     };
@@ -100,7 +106,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             super::check_output(path, args.force)?;
             let wrong =
                 |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
-            std::fs::write(path, text).map_err(wrong)?;
+            plimsoll_archive::write_result(path, text).map_err(wrong)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -182,7 +188,7 @@ fn trace(workload: &Workload, args: &Args) -> Result<Vec<Traced>, Failure> {
             let requests = model.play(
                 &excerpt,
                 &Space::AsRecorded,
-                ALIGN_BYTES,
+                model.requests.as_ref().map_or(DRAWN_ALIGN_BYTES, |_| 1),
                 Seed(args.seed.unwrap_or(1)),
             );
             let requests = requests.take_while(|request| request.intended_at < length);
@@ -206,6 +212,69 @@ fn trace(workload: &Workload, args: &Args) -> Result<Vec<Traced>, Failure> {
         },
         _ => Err(no_log()),
     }
+}
+
+/// What a log does not say of a workload.
+fn losses(workload: &Workload, trace: &[Traced]) -> Vec<String> {
+    let mut losses = Vec::new();
+    let is_cut = |request: &&Traced| !request.at.0.is_multiple_of(1_000);
+    let cut = trace.iter().filter(is_cut).count();
+    if cut > 0 {
+        losses.push(format!(
+            "parts of microseconds: the instants of {cut} of {} operations are cut to whole ones",
+            trace.len()
+        ));
+    }
+    let end = |request: &Traced| request.offset.saturating_add(request.bytes.into());
+    let is_odd = |request: &&Traced| {
+        !request.offset.is_multiple_of(SECTOR_BYTES) || !end(request).is_multiple_of(SECTOR_BYTES)
+    };
+    let odd = trace.iter().filter(is_odd).count();
+    if odd > 0 {
+        losses.push(format!(
+            "nothing of places and lengths, but {odd} of {} operations are not of whole sectors of 512 \
+             bytes: play the log with direct=0, as direct I/O refuses them",
+            trace.len()
+        ));
+    }
+    let Workload::Model(model) = workload else {
+        return losses;
+    };
+    let last = trace.last().map_or(Nanos(0), |request| request.at);
+    let all = trace.len() as u64;
+    if let Some(packed) = &model.requests {
+        if packed.requests() > all {
+            losses.push(format!(
+                "{} of {} requests: the log ends after {last}; --for takes more of the recording",
+                packed.requests() - all,
+                packed.requests()
+            ));
+        }
+        if packed.linked() > 0 {
+            losses.push(format!(
+                "what waits for what: {} requests start when an earlier one has ended; in the log all \
+                 start at their instants",
+                packed.linked()
+            ));
+        }
+    } else {
+        let length = model.length();
+        if last.0.saturating_add(length.0 / 100) < length.0 {
+            losses.push(format!(
+                "all of the {length} of the recording but the first {last}: --for takes more of it"
+            ));
+        }
+        losses.push(
+            "that instants, places and sizes were drawn: the log is one play of the model".into(),
+        );
+    }
+    if let Some(threads) = &model.facts.threads {
+        losses.push(format!(
+            "the limit of {} in flight: give the player's iodepth",
+            threads.value
+        ));
+    }
+    losses
 }
 
 fn no_log() -> Failure {

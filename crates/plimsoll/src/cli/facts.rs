@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use plimsoll_core::model::{Direction, Facts, Known, Model, Origin};
+use plimsoll_core::model::{Direction, Model, Origin};
 use plimsoll_core::num::ratio;
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::units;
@@ -15,11 +15,8 @@ pub(super) fn append(text: &mut String, model: &Model) {
     let mut row = |name: &str, value: &str, origin: Origin| {
         let _ = writeln!(text, "  {name:<30}{value} ({origin})");
     };
-    row(
-        "places",
-        &places(&facts.offsets.value),
-        facts.offsets.origin,
-    );
+    let origin = facts.offsets.as_ref().map_or(Origin::Assumed, |o| o.origin);
+    row("places", &places(facts.offsets_of(Direction::Read)), origin);
     if let Some(writes) = &facts.write_offsets {
         let value = format!("{}, {}", places(&writes.value), passes(model));
         row("places of writes", &value, writes.origin);
@@ -30,12 +27,9 @@ pub(super) fn append(text: &mut String, model: &Model) {
         &units::size(bytes.value as f64),
         bytes.origin,
     );
-    let arrivals = facts.arrivals.value.to_string();
-    row(
-        "arrivals inside an interval",
-        &arrivals,
-        facts.arrivals.origin,
-    );
+    let arrivals = facts.within().to_string();
+    let origin = facts.arrivals.map_or(Origin::Assumed, |known| known.origin);
+    row("arrivals inside an interval", &arrivals, origin);
     let sizes = "the two powers of two around each measured mean";
     row("sizes", sizes, Origin::Assumed);
     if let Some(threads) = facts.threads {
@@ -49,7 +43,7 @@ pub(super) fn append(text: &mut String, model: &Model) {
         let value = units::three_digits(in_flight.value);
         row("in flight on average", &value, in_flight.origin);
     }
-    if is_assumed(facts) {
+    if facts.assumes_arrivals() || facts.assumes_offsets() {
         let _ = writeln!(
             text,
             "  What is assumed is played at its corners, too; --declare says what is known."
@@ -62,10 +56,6 @@ fn sync_words(is_sync: bool) -> &'static str {
         true => "durable when they end (O_DSYNC)",
         false => "need not be durable when they end",
     }
-}
-
-fn is_assumed(facts: &Facts) -> bool {
-    facts.arrivals.is_assumed() || Known::is_assumed(&facts.offsets)
 }
 
 fn places(offsets: &Offsets) -> String {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll fit`: from a production recording to a workload model.
 
+use super::gates;
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Parametric};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_trace::{
-    Choices, Counters, Device, FitOptions, Fitted, Keep, Recording, Requests, Shuffle,
+    Choices, Counters, Device, FitOptions, Fitted, Keep, Recording, Requests, Shuffle, TraceError,
 };
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ Exit code 14 when the model misses a gate; the file is written all the same.")]
 pub(super) struct Args {
     /// The recording.
     recording: PathBuf,
-    /// Disk (instance) to model; without it the disks of the recording are listed.
+    /// Disk (instance) to model (default: the only one; of several the disks are listed).
     #[arg(long)]
     disk: Option<String>,
     /// Start of the window (default: start of the recording).
@@ -76,6 +77,9 @@ pub(super) struct Args {
     /// Overwrite the file.
     #[arg(long)]
     force: bool,
+    /// List every gate, not only those that were missed.
+    #[arg(long)]
+    gates: bool,
     /// Print profile and fidelity as JSON.
     #[arg(long)]
     json: bool,
@@ -83,6 +87,9 @@ pub(super) struct Args {
 
 /// What a load is spread over when nobody says.
 const WORKING_SET_BYTES: u64 = 1 << 30;
+
+/// Disks that are listed when none was chosen, those with the most requests first.
+const LISTED_MAX: usize = 12;
 
 /// A window of nothing would leave everything in its place.
 fn window(text: &str) -> Result<Nanos, String> {
@@ -115,7 +122,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             "warnings": fitted.warnings,
         }));
     } else {
-        super::print(&text(&fitted, args.output.as_deref()));
+        super::print_coloured(&text(&fitted, args));
     }
     let missed = fitted.model.fidelity.iter().any(|line| !line.passed());
     if missed {
@@ -146,8 +153,10 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
         (Some(disk), _) => disk,
         (None, [only]) => &only.name,
         (None, _) => {
-            let about = |d: &Device| format!("{} ({} requests)", d.name, d.requests);
-            let devices: Vec<String> = survey.devices.iter().map(about).collect();
+            let mut devices: Vec<&Device> = survey.devices.iter().collect();
+            devices.sort_by_key(|device| std::cmp::Reverse(device.requests));
+            let about = |d: &&Device| format!("{} ({} requests)", d.name, d.requests);
+            let devices: Vec<String> = devices.iter().map(about).collect();
             return Err(no_disk(&args.recording.display().to_string(), &devices));
         }
     };
@@ -172,7 +181,19 @@ fn of_requests(args: &Args, first: Box<dyn Requests>) -> Result<Fitted, Failure>
 
 fn no_disk(recording: &str, disks: &[String]) -> Failure {
     Failure::usage(format!("choose a disk of {recording}: --disk is missing"))
-        .hint(format!("its disks are {}", disks.join(", ")))
+        .hint(format!("its disks are {}", list(disks)))
+}
+
+/// The first of many names, and how many more there are.
+fn list(names: &[String]) -> String {
+    let shown = names[..names.len().min(LISTED_MAX)].join(", ");
+    match names.len().checked_sub(LISTED_MAX + 1) {
+        Some(more) => format!(
+            "{shown} and {} more (plimsoll profile tells their load)",
+            more + 1
+        ),
+        None => shown,
+    }
 }
 
 /// As [`no_disk`]; says which devices are set aside.
@@ -189,15 +210,31 @@ fn no_disk_of(counters: &dyn Counters) -> Failure {
     let hint = failure.hint.clone().unwrap_or_default();
     failure.hint(format!(
         "{hint}; set aside, since they carry again what these do: {}",
-        aside.join(", ")
+        list(&aside)
     ))
+}
+
+/// The disk of a recording that has but one.
+fn only_disk(counters: &dyn Counters) -> Result<String, Failure> {
+    let choices = Choices::of(counters);
+    match &choices.disks[..] {
+        [only] => Ok(only.clone()),
+        [] if choices.set_aside.is_empty() => {
+            let error = TraceError::NoDisks {
+                recording: counters.about().name.clone(),
+                damage: counters.damage().cloned(),
+            };
+            Err(failed(Code::Usage)(error))
+        }
+        _ => Err(no_disk_of(counters)),
+    }
 }
 
 /// What is to be known of a disk whose load is that of others, seen again.
 fn twice(counters: &dyn Counters, disk: &str) -> Option<String> {
     let Choices { disks, set_aside } = Choices::of(counters);
     let (_, layer) = set_aside.iter().find(|(name, _)| name == disk)?;
-    let all = disks.join(", ");
+    let all = list(&disks);
     Some(format!(
         "{disk} ({}) carries again, or a part of, what {all} do: models of both count bytes twice",
         layer.name()
@@ -213,10 +250,11 @@ fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> 
         return Err(Failure::usage(text)
             .hint("--exact, --shuffle and --parametric are for recordings of requests"));
     }
-    let Some(disk) = &args.disk else {
-        return Err(no_disk_of(counters));
+    let disk = match &args.disk {
+        Some(disk) => disk.clone(),
+        None => only_disk(counters)?,
     };
-    if let Some(note) = twice(counters, disk) {
+    if let Some(note) = twice(counters, &disk) {
         super::say(&format!("note: {note}"));
     }
     let window = counters
@@ -224,7 +262,7 @@ fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> 
         .window(args.from.as_deref(), args.to.as_deref())
         .map_err(failed(Code::Usage))?;
     let options = FitOptions {
-        disk: disk.clone(),
+        disk,
         window,
         name: name(args),
         facts: facts(args)?,
@@ -262,7 +300,7 @@ fn name(args: &Args) -> String {
         .unwrap_or_else(|| "model".into())
 }
 
-fn text(fitted: &Fitted, output: Option<&Path>) -> String {
+fn text(fitted: &Fitted, args: &Args) -> String {
     let (model, profile) = (&fitted.model, &fitted.profile);
     let source = &model.source;
     let host = match source.host.as_str() {
@@ -277,8 +315,8 @@ fn text(fitted: &Fitted, output: Option<&Path>) -> String {
         (Some(packed), None) => packed_requests(&mut text, packed),
         (Some(packed), Some(parametric)) => distributions(&mut text, packed, parametric),
     }
-    fidelity(&mut text, &model.fidelity);
-    if let Some(path) = output {
+    fidelity(&mut text, &model.fidelity, args.gates);
+    if let Some(path) = &args.output {
         let _ = writeln!(
             text,
             "\nWritten to {}; play it with: plimsoll run {} TARGET",
@@ -302,23 +340,31 @@ fn packed_requests(text: &mut String, packed: &Packed) {
     };
     let _ = writeln!(
         text,
-        "\n{} requests {order}, packed to {} ({per_request:.2} bytes each): places, kinds and sizes exactly, {gaps}. They touch {} of a device of at least {}.",
+        "\n{} requests {order}, packed to {} ({per_request:.2} bytes each): places, kinds and sizes exactly, {gaps}. {}",
         packed.requests(),
         units::size(packed.packed_bytes() as f64),
+        touched(packed),
+    );
+}
+
+/// The room that a play needs, which is not the bytes that are touched: those are among the figures
+/// below.
+fn touched(packed: &Packed) -> String {
+    format!(
+        "They lie in zones of 1 MiB that are {} together, of a device of at least {}.",
         units::size(packed.footprint_bytes() as f64),
         units::size(packed.span_bytes() as f64),
-    );
+    )
 }
 
 fn distributions(text: &mut String, packed: &Packed, parametric: &Parametric) {
     let _ = writeln!(
         text,
-        "\nDistributions of the requests, not the requests: {} are drawn of {} (seed {}). They touch {} of a device of at least {}.",
+        "\nDistributions of the requests, not the requests: {} are drawn of {} (seed {}). {}",
         packed.requests(),
         parametric.length(),
         parametric.seed,
-        units::size(packed.footprint_bytes() as f64),
-        units::size(packed.span_bytes() as f64),
+        touched(packed),
     );
     let _ = writeln!(text, "Not kept, and off by:");
     for lost in &parametric.lost {
@@ -326,13 +372,17 @@ fn distributions(text: &mut String, packed: &Packed, parametric: &Parametric) {
     }
 }
 
-fn fidelity(text: &mut String, lines: &[Fidelity]) {
-    let _ = writeln!(
-        text,
-        "\n{:<62}{:>11}{:>12}{:>10}{:>8}",
-        "Model against recording", "recorded", "model", "error", "gate"
-    );
-    for line in lines {
+/// The model held against its recording: what was missed, or everything, and a line about the rest.
+fn fidelity(text: &mut String, lines: &[Fidelity], all: bool) {
+    let told = gates::told(lines, |line| line, all);
+    if !told.is_empty() {
+        let _ = writeln!(
+            text,
+            "\n{:<62}{:>11}{:>12}{:>10}{:>8}",
+            "Model against recording", "recorded", "model", "error", "gate"
+        );
+    }
+    for line in told {
         let _ = writeln!(
             text,
             "  {:<60}{:>11}{:>12}{:>8.2} %{:>6.1} %  {}",
@@ -343,6 +393,11 @@ fn fidelity(text: &mut String, lines: &[Fidelity]) {
             line.gate * 100.0,
             if line.passed() { "pass" } else { "FAIL" }
         );
+    }
+    if !lines.is_empty() {
+        let how = if all { "" } else { " (--gates lists them)" };
+        let summary = gates::summary(lines.iter());
+        let _ = writeln!(text, "\nModel against recording: {summary}{how}.");
     }
 }
 

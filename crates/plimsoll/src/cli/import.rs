@@ -313,6 +313,7 @@ fn trial(source: &Source, reading: &Reading, block: u32, place: u32) -> TrialRes
         data_check: None,
         servers: Vec::new(),
         device: None,
+        others: None,
         nodes: Vec::new(),
     }
 }

@@ -20,14 +20,22 @@ const DIR: &str = "/var/lib/plimsoll";
 
 /// What ssh is told besides the host. Host keys are always checked and must be known, whatever the
 /// user's configuration says; nobody is asked anything; a dead connection is told within a quarter
-/// of a minute; nothing is forwarded and no port opened.
-const SSH_OPTIONS: [&str; 7] = [
+/// of a minute; nothing is forwarded and no port opened: neither ports nor the keys in an agent, nor a
+/// display or a ticket, nor through a connection of the user's own that is shared.
+const SSH_OPTIONS: [&str; 14] = [
     "StrictHostKeyChecking=yes",
     "BatchMode=yes",
     "ConnectTimeout=10",
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
     "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "ForwardX11Trusted=no",
+    "GSSAPIDelegateCredentials=no",
+    "Tunnel=no",
+    "ControlMaster=no",
+    "ControlPath=none",
     "PermitLocalCommand=no",
 ];
 
@@ -233,6 +241,48 @@ fn ssh(host: &str, config: Option<&Path>) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What ssh makes of our options where the user's configuration forwards all it can.
+    #[test]
+    fn nothing_is_forwarded_whatever_the_configuration_of_ssh_says() {
+        let place = tempfile::tempdir().unwrap();
+        let config = place.path().join("config");
+        let text = "Host *\n  ForwardAgent yes\n  ForwardX11 yes\n  ForwardX11Trusted yes\n  Tunnel yes\n  \
+            GSSAPIDelegateCredentials yes\n  ControlMaster auto\n  ControlPath /tmp/%C\n  LocalForward 1 a:1\n";
+        std::fs::write(&config, text).unwrap();
+        let mut words = vec!["-G", "-F", config.to_str().unwrap()];
+        for option in SSH_OPTIONS {
+            words.extend(["-o", option]);
+        }
+        words.push("host.invalid");
+        let minute = std::time::Duration::from_secs(60);
+        let Ok(said) = super::super::host().output("ssh", &words, minute) else {
+            println!("SKIPPED: ssh is missing");
+            return;
+        };
+        let value = |key: &str| {
+            let found = said.lines().find_map(|line| line.strip_prefix(key));
+            found.unwrap_or("absent").trim().to_owned()
+        };
+        for key in [
+            "forwardagent ",
+            "forwardx11 ",
+            "forwardx11trusted ",
+            "controlmaster ",
+        ] {
+            assert!(
+                ["no", "false"].contains(&&*value(key)),
+                "{key}{}",
+                value(key)
+            );
+        }
+        assert!(["no", "false"].contains(&&*value("tunnel ")), "{said}");
+        assert!(
+            ["none", "absent"].contains(&&*value("controlpath ")),
+            "{said}"
+        );
+        assert_eq!(value("clearallforwardings "), "yes");
+    }
 
     fn parsed(text: &str) -> Result<Inventory, String> {
         parse(text, Path::new("/lab"), "lab.toml")

@@ -59,6 +59,9 @@ pub(super) struct Timing {
     /// says so at its top.
     #[arg(long)]
     force_model: bool,
+    /// Measure although another run works in the same directory. The report says so.
+    #[arg(long)]
+    shared: bool,
 }
 
 impl Timing {
@@ -180,8 +183,9 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     let state = super::state_dir()?;
     let options = job.shape.options(&state)?;
     let load = job.source.loaders(&options)?;
-    let mut arms =
-        Arms::named(job.targets, &targets, job.control, options, super::nodes()).loaded_by(load);
+    let mut arms = Arms::named(job.targets, &targets, job.control, options, super::nodes())
+        .loaded_by(load)
+        .shared(job.timing.shared);
     arms.check(&asked, &job.consent)?;
     if job.dry_run {
         show_plan(job, &arms, &asked, &settings, &id);
@@ -416,6 +420,7 @@ fn play(
 ) -> Result<Results, Failure> {
     campaign::check_shapes(arms, asked, settings)?;
     let mut notes = arms.notes(asked);
+    notes.extend(campaign::busy_now());
     if settings.verify {
         let proved = campaign::prove(arms, id, settings, Depth::Quick, stop)?;
         campaign::refuse_failed(&proved)?;
@@ -425,6 +430,7 @@ fn play(
     let mut manifest = campaign::manifest(id, arms, entries, settings);
     manifest.ladder = job.ladder.to_vec();
     if !job.json {
+        arms.lines().iter().for_each(|line| super::say(line));
         super::say(&announcement(&manifest, folder));
     }
     let mut screen = Progress::new(manifest.planned_trials(), job.json);
@@ -521,7 +527,7 @@ fn show(job: &Measure<'_>, results: &Results, folder: &Path) -> Result<(), Failu
         super::print_json(&super::report::as_json(results, folder));
     } else {
         let is_comparison = results.manifest.arms.len() > 1;
-        super::print(&super::report::as_text(results, is_comparison));
+        super::print_coloured(&super::report::as_text(results, is_comparison));
         if !is_comparison {
             super::print(&super::report::classic_texts(results));
         }

@@ -9,6 +9,7 @@ mod export;
 mod facts;
 mod failover;
 mod fit;
+mod gates;
 mod import;
 mod inventory;
 mod layers;
@@ -34,6 +35,7 @@ mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use plimsoll_core::text::{printable, printable_coloured, printable_json, printable_lines};
 use plimsoll_core::units;
 use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
 use plimsoll_lab::journal::StateDir;
@@ -96,7 +98,12 @@ pub(crate) fn main() -> ExitCode {
             } else {
                 ExitCode::SUCCESS
             };
-            let _ = error.print();
+            let text = error.render().to_string();
+            if error.use_stderr() {
+                say(text.trim_end());
+            } else {
+                print(&text);
+            }
             return code;
         }
     };
@@ -142,8 +149,18 @@ fn with_negatives(command: clap::Command) -> clap::Command {
         .mut_subcommands(with_negatives)
 }
 
-/// Prints a result. A reader that went away (a closed pipe) is no failure.
+/// Prints a result, in which names from files, nodes and programs are only text.
 fn print(text: &str) {
+    write_out(&printable_lines(text));
+}
+
+/// Prints a result that a renderer coloured.
+fn print_coloured(text: &str) {
+    write_out(&printable_coloured(text));
+}
+
+/// A reader that went away (a closed pipe) is no failure.
+fn write_out(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
     if !text.ends_with('\n') {
@@ -154,19 +171,20 @@ fn print(text: &str) {
 
 /// Prints a result for machines.
 fn print_json(value: &serde_json::Value) {
-    print(&serde_json::to_string_pretty(value).expect("values are plain data"));
+    let text = serde_json::to_string_pretty(value).expect("values are plain data");
+    write_out(&printable_json(&text));
 }
 
 /// Says what is going on or went wrong, beside the results.
 fn say(text: &str) {
     let mut err = std::io::stderr().lock();
-    let _ = writeln!(err, "{text}");
+    let _ = writeln!(err, "{}", printable_lines(text));
 }
 
 /// The same in place of the line before, on a terminal.
 fn say_over(text: &str) {
     let mut err = std::io::stderr().lock();
-    let _ = write!(err, "\r\x1b[K{text}");
+    let _ = write!(err, "\r\x1b[K{}", printable(text));
     let _ = err.flush();
 }
 
@@ -206,7 +224,11 @@ fn state_dir() -> Result<StateDir, Failure> {
 /// This machine, with the user's search path.
 pub(crate) fn host() -> LocalHost {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    LocalHost::new(SearchPath::new(&path))
+    let host = LocalHost::new(SearchPath::new(&path));
+    match state_dir() {
+        Ok(state) => host.of_state(state.path()),
+        Err(_) => host,
+    }
 }
 
 /// This machine and the nodes that are reached from it.
@@ -242,7 +264,8 @@ fn check_output(path: &Path, force: bool) -> Result<(), Failure> {
 
 /// Refuses to write over a file unless that is wanted.
 fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
-    if !path.exists() || force {
+    // A link is there, wherever it leads.
+    if path.symlink_metadata().is_err() || force {
         return Ok(());
     }
     let text = format!("write {}: it exists", path.display());

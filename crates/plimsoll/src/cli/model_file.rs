@@ -2,6 +2,7 @@
 //! Files of models: written by every command that makes or changes one.
 
 use crate::failure::{Code, Failure, Outcome};
+use plimsoll_archive::write_result;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::Model;
 use plimsoll_core::workload::{Workload, WorkloadFile};
@@ -18,7 +19,7 @@ pub(super) fn write(path: &Path, model: &mut Model) -> Result<(), Failure> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        std::fs::write(&file, packed.bytes().unwrap_or_default())
+        write_result(&file, packed.bytes().unwrap_or_default())
             .map_err(|error| fault(&file, &error))?;
     }
     write_again(path, model)
@@ -32,7 +33,7 @@ pub(super) fn write_again(path: &Path, model: &Model) -> Result<(), Failure> {
     };
     let text = toml::to_string(&file).expect("a model has only plain data");
     let text = format!("# Made by plimsoll; play it with plimsoll run or compare.\n{text}");
-    std::fs::write(path, text).map_err(|error| fault(path, &error))
+    write_result(path, text).map_err(|error| fault(path, &error))
 }
 
 fn fault(path: &Path, error: &std::io::Error) -> Failure {

@@ -2,12 +2,12 @@
 //! `plimsoll profile`: what is in a recording.
 
 use crate::failure::{Code, Failure, Outcome, failed};
+use plimsoll_archive::{ResultFile, write_result};
 use plimsoll_core::profile::Description;
 #[cfg(feature = "parquet")]
 use plimsoll_trace::TraceError;
 use plimsoll_trace::{Counters, DiskSeries, Recording, Requests, Window, intervals};
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -79,7 +79,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     let report = plimsoll_report::describe(&described.description);
     if let Some(path) = &args.output {
         let html = plimsoll_report::html(&report);
-        std::fs::write(path, html).map_err(|error| unwritten(path, &error))?;
+        write_result(path, html).map_err(|error| unwritten(path, &error))?;
     }
     #[cfg(feature = "xlsx")]
     if let Some(path) = &args.xlsx {
@@ -95,7 +95,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         );
     } else {
         let text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
-        super::print(&text);
+        super::print_coloured(&text);
         for path in args.files() {
             super::print(&format!("Written: {}", path.display()));
         }
@@ -163,10 +163,12 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
 fn spreadsheet(path: &Path, described: &Described) -> Result<(), Failure> {
     let series = described.series()?;
     let write = || {
-        let mut out = BufWriter::new(File::create(path)?);
+        let mut out = BufWriter::new(ResultFile::create(path)?);
         let rows = intervals(&series);
         let left_out = plimsoll_report::xlsx(&described.description, rows, &mut out)?;
-        out.flush()?;
+        out.into_inner()
+            .map_err(std::io::IntoInnerError::into_error)?
+            .finish()?;
         Ok(left_out)
     };
     let left_out = write().map_err(|error| unwritten(path, &error))?;
@@ -182,7 +184,12 @@ fn spreadsheet(path: &Path, described: &Described) -> Result<(), Failure> {
 /// The intervals as a table: of all disks, or of the one that is told in full.
 #[cfg(feature = "parquet")]
 fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), TraceError> {
-    let mut table = plimsoll_trace::IntervalTable::create(path)?;
+    let unwritten = |source| TraceError::Write {
+        file: path.display().to_string(),
+        source,
+    };
+    let result = ResultFile::create(path).map_err(unwritten)?;
+    let mut table = plimsoll_trace::IntervalTable::create(result.early())?;
     match &described.source {
         Source::Requests(series) => {
             table.push(&series.disk, intervals(series))?;
@@ -197,5 +204,6 @@ fn table(path: &Path, described: &Described, is_of_all: bool) -> Result<(), Trac
             })?;
         }
     }
-    table.finish()
+    table.finish()?;
+    result.finish().map_err(unwritten)
 }

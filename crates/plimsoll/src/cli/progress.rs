@@ -4,6 +4,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_core::event::{Interval, Listener, RunEvent, TrialId, TrialResult};
+use plimsoll_core::text::printable;
 use plimsoll_core::units::{self, Nanos};
 use std::io::IsTerminal;
 
@@ -41,12 +42,12 @@ impl Progress {
     }
 
     fn began(&mut self, trial: &TrialId) {
-        self.now = format!(
+        self.now = printable(&format!(
             "block {} · {} on {}",
             trial.block + 1,
             trial.workload,
             trial.arm
-        );
+        ));
         self.bar.set_message(format!("{} · preparing", self.now));
     }
 

@@ -2,10 +2,10 @@
 //! `plimsoll raze`: remove everything plimsoll made on this machine and has not removed itself.
 
 use crate::failure::{Code, Failure, Outcome};
-use plimsoll_core::plan::HERE;
-use plimsoll_lab::host::agent::forget_copy;
-use plimsoll_lab::journal::{Record, StateDir};
-use plimsoll_lab::raise;
+use plimsoll_core::plan::{Action, HERE};
+use plimsoll_lab::host::agent::{copied, forget_copy};
+use plimsoll_lab::journal::{Entry, Record, StateDir};
+use plimsoll_lab::{orphans, raise};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -25,7 +25,8 @@ pub(super) struct Args {
     /// Print what would be undone and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Nodes that are no more, separated by commas: what was made on them counts as removed.
+    /// Nodes and paths (beginning with /) that are no more, separated by commas: what was made there counts
+    /// as removed.
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     gone: Vec<String>,
 }
@@ -34,9 +35,11 @@ pub(super) fn main(args: &Args) -> Outcome {
     let state = super::state_dir()?;
     check_gone(&state, &args.gone)?;
     if args.dry_run {
-        print_steps(&state, args.json, |_| true)?;
+        let files = files(&state)?;
+        print_steps(&state, args.json, (files, lost(&state)?), |_| true)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let others = files(&state)?.len();
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = super::stop_flag()?;
     let all = raise::raze_all(&state, &mut super::nodes().without(&args.gone))
@@ -60,8 +63,12 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
     if args.json {
         super::print_json(
-            &serde_json::json!({ "journals": all.len(), "steps_undone": undone, "left": left }),
+            &serde_json::json!({ "journals": all.len(), "steps_undone": undone, "files_removed": others, "left": left }),
         );
+    } else if all.is_empty() && others > 0 {
+        super::print(&format!(
+            "Removed: {others} files that plimsoll left behind; nothing is left."
+        ));
     } else if all.is_empty() {
         super::print("There is nothing of plimsoll's to remove.");
     } else if left.is_empty() {
@@ -73,13 +80,49 @@ pub(super) fn main(args: &Args) -> Outcome {
     verdict(&left)
 }
 
+/// What goes besides what journals name: what killed programs were preparing, and the copy of the program
+/// that another machine left here. Only a machine that has no journal left does without that one.
+fn files(state: &StateDir) -> Result<Vec<String>, Failure> {
+    let mut files = state.abandoned().map_err(unreadable(state))?;
+    files.extend(copied(state));
+    Ok(files
+        .iter()
+        .map(|path| format!("rm {}", path.display()))
+        .collect())
+}
+
+/// What carries our mark and stands in no journal, with what takes it away.
+fn lost(state: &StateDir) -> Result<Vec<(String, Vec<String>)>, Failure> {
+    let found = orphans::find(state, &[]).map_err(unreadable(state))?;
+    Ok(found
+        .iter()
+        .map(|one| (format!("in no journal: {}", one.name), one.steps()))
+        .collect())
+}
+
 /// A node that no journal names is a mistake of the hand.
 fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), Failure> {
     let found = raise::list(state).map_err(unreadable(state))?;
     let records = found.iter().filter_map(|found| found.record.as_ref().ok());
     let entries = records.flat_map(|record| &record.entries);
     let known: BTreeSet<&str> = entries.map(|entry| &*entry.step.node).collect();
-    for name in gone {
+    let removed = |entry: &'_ Entry| {
+        let actions = [&entry.step.undo, &entry.step.back];
+        let paths = actions
+            .into_iter()
+            .flatten()
+            .filter_map(Action::removed_path);
+        paths.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let records = found.iter().filter_map(|found| found.record.as_ref().ok());
+    let paths: BTreeSet<String> = records.flat_map(|r| &r.entries).flat_map(removed).collect();
+    for name in gone.iter().filter(|name| !paths.contains(*name)) {
+        if name.starts_with('/') {
+            return Err(
+                Failure::usage(format!("take '{name}' as gone: no journal removes it"))
+                    .hint("plimsoll raze --dry-run tells what they remove"),
+            );
+        }
         if name == HERE || !known.contains(name.as_str()) {
             let known: Vec<&str> = known.iter().copied().filter(|node| *node != HERE).collect();
             let known = match known.is_empty() {
@@ -95,10 +138,12 @@ fn check_gone(state: &StateDir, gone: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what undoing would do, for the journals that `wanted` chooses.
+/// Prints what undoing would do, for the journals that `wanted` chooses, and what `files` and `lost` say
+/// besides.
 pub(super) fn print_steps(
     state: &StateDir,
     json: bool,
+    (files, mut lost): (Vec<String>, Vec<(String, Vec<String>)>),
     wanted: impl Fn(&Record) -> bool,
 ) -> Result<(), Failure> {
     let mut would = Vec::new();
@@ -110,6 +155,10 @@ pub(super) fn print_steps(
             Ok(_) => {}
             Err(error) => super::say(&format!("note: {error}")),
         }
+    }
+    would.append(&mut lost);
+    if !files.is_empty() {
+        would.push(("left behind".into(), files));
     }
     if json {
         let list: Vec<_> = would
@@ -137,7 +186,10 @@ pub(super) fn verdict(left: &[String]) -> Outcome {
         Code::NotCleaned,
         format!("remove everything; left:\n  {}", left.join("\n  ")),
     )
-    .hint("end what still uses it, then run `plimsoll raze` again"))
+    .hint(
+        "each line tells what is in the way: see to it, then run `plimsoll raze` again; what is no more or was \
+         removed by you: plimsoll raze --gone PATH",
+    ))
 }
 
 fn unreadable(state: &StateDir) -> impl Fn(std::io::Error) -> Failure {

@@ -52,7 +52,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         Some(path) => {
             let write =
                 |error| Failure::new(Code::Failed, format!("write {}: {error}", path.display()));
-            std::fs::write(path, html(&results)).map_err(write)?;
+            plimsoll_archive::write_result(path, html(&results)).map_err(write)?;
             path.clone()
         }
         None => write_page(&results, &args.folder)?,
@@ -60,7 +60,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     if args.json {
         super::print_json(&as_json(&results, &args.folder));
     } else {
-        super::print(&as_text(&results, false));
+        super::print_coloured(&as_text(&results, false));
         super::print(&format!("Report: {}", page.display()));
     }
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,8 @@ use crate::failure::Failure;
 use plimsoll_classics::{filebench, fio, originals};
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::{Packed, Parametric};
+use plimsoll_core::nearest::nearest;
+use plimsoll_core::text::is_unprintable;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::commands::Command;
 use plimsoll_core::workload::{Workload, WorkloadFile};
@@ -13,11 +15,15 @@ use plimsoll_lab::attach;
 use plimsoll_lab::host::{Host as _, LocalHost, SearchPath, remedy_of};
 use plimsoll_lab::stacks::{self, Choice};
 use plimsoll_nfs::Address;
+use std::io::Read as _;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Largest workload file read: a model of ten million intervals.
 const WORKLOAD_MAX_BYTES: u64 = 1 << 30;
+
+/// Most bytes of packed requests: some 400 million of them.
+const PACKED_MAX_BYTES: u64 = 1 << 30;
 
 /// A workload and the factor on its rates.
 #[derive(Debug, Clone)]
@@ -114,15 +120,24 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
     if let Workload::Commands(commands) = &made {
         check_files(commands.prepare.iter())?;
     }
-    Ok(made.into())
+    Ok(Made {
+        notes: plimsoll_classics::notes(&made),
+        ..made.into()
+    })
 }
 
-/// Reads a file by the language that its ending tells.
+/// Reads a file by the language that its ending tells, or else its content.
 fn read_file(path: &Path) -> Result<Made, Failure> {
     let text = read_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let about = |error: plimsoll_classics::Error| about(path, &within(&error));
-    match path.extension().and_then(|ending| ending.to_str()) {
+    let ending = match path.extension().and_then(|ending| ending.to_str()) {
+        Some(known @ ("fio" | "f" | "iolog" | "toml")) => Some(known),
+        _ if fio::is_log(&text) => Some("iolog"),
+        _ if fio::is_job(&text) => Some("fio"),
+        other => other,
+    };
+    match ending {
         Some("fio") => {
             let job = fio::job(&stem, &text).map_err(about)?;
             Ok(Made {
@@ -135,6 +150,7 @@ fn read_file(path: &Path) -> Result<Made, Failure> {
             script.workload.rename(stem.into_owned());
             Ok(Made {
                 length: script.length,
+                notes: script.notes,
                 ..script.workload.into()
             })
         }
@@ -163,6 +179,25 @@ fn check_files<'a>(commands: impl Iterator<Item = &'a Command>) -> Result<(), Fa
     Ok(())
 }
 
+/// Refuses a workload file that would have the original program start others: such files are
+/// passed on, and who runs one asked for a load.
+fn refuse_commands(prefix: &str, command: &Command) -> Result<(), Failure> {
+    for word in command.argv.iter().skip(1) {
+        let file = Path::new(word.strip_prefix("{here}/").unwrap_or(word));
+        if !file.is_file() {
+            continue;
+        }
+        let text = read_text(file)?;
+        if let Some((number, line)) = originals::line_with_a_command(prefix, &text) {
+            let text = format!("line {number}: '{line}' would start another program");
+            return Err(about(file, &text).hint(format!(
+                "take the line out, or start it yourself: -w 'cmd:{prefix} …'"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses an original program that is not installed or whose file does not exist, before
 /// anything is made for it.
 fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
@@ -170,12 +205,14 @@ fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
         return Ok(());
     };
     if prefix == "fio" || prefix == "filebench" {
-        check_files(commands.prepare.iter().chain(&commands.phases))?;
+        let all = || commands.prepare.iter().chain(&commands.phases);
+        check_files(all())?;
+        all().try_for_each(|command| refuse_commands(prefix, command))?;
     }
     let host = LocalHost::new(SearchPath::new(
         &std::env::var_os("PATH").unwrap_or_default(),
     ));
-    for program in commands.phases.iter().filter_map(|c| c.argv.first()) {
+    for program in commands.phases.iter().flat_map(programs_of) {
         if host.find_program(program).is_none() {
             return Err(Failure::usage(format!(
                 "run {}: {program} is missing: {}",
@@ -185,6 +222,15 @@ fn check_original(prefix: &str, workload: &Workload) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What a command starts: its program, and the one that this starts in turn.
+fn programs_of(command: &Command) -> impl Iterator<Item = &String> {
+    let mut words = command.argv.iter();
+    let first = words.next();
+    let wraps = first.is_some_and(|word| word == "setarch");
+    let wrapped = words.find(|word| wraps && !word.starts_with('-'));
+    first.into_iter().chain(wrapped)
 }
 
 fn parse_scale(text: &str, factor: &str) -> Result<Scale, Failure> {
@@ -216,6 +262,7 @@ fn read_text(path: &Path) -> Result<String, Failure> {
 
 fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
     let file: WorkloadFile = toml::from_str(text).map_err(|error| about(path, &error))?;
+    check_characters(path, text)?;
     if !FormatVersion::WORKLOAD.reads(file.format) {
         let text = format!(
             "its format is {} and this program reads up to {}",
@@ -225,6 +272,10 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
         return Err(about(path, &text));
     }
     let mut workload = file.workload;
+    if let Workload::Commands(_) = workload {
+        let text = "it names programs to start, which a workload file may not";
+        return Err(about(path, &text).hint("give the command line yourself: -w 'cmd:COMMAND'"));
+    }
     if let Workload::Model(model) = &mut workload
         && let Some(packed) = &mut model.requests
     {
@@ -234,6 +285,38 @@ fn read_toml(path: &Path, text: &str) -> Result<Workload, Failure> {
         }
     }
     Ok(workload)
+}
+
+/// Refuses a file whose names would act on a terminal or on a file that another program reads.
+pub(crate) fn check_characters(path: &Path, text: &str) -> Result<(), Failure> {
+    // Such a character stands there as it is, is written with a backslash, or is the end of a line in a
+    // text of several.
+    let is_plain = |c| c != '\\' && (!is_unprintable(c) || matches!(c, '\n' | '\r' | '\t'));
+    let has_lines = text.contains("\"\"\"") || text.contains("'''");
+    if !has_lines && text.chars().all(is_plain) {
+        return Ok(());
+    }
+    let table: toml::Table = toml::from_str(text).map_err(|error| about(path, &error))?;
+    match unprintable_in(&toml::Value::Table(table)) {
+        None => Ok(()),
+        Some(found) => Err(about(
+            path,
+            &format!("'{}' has a control character", found.escape_debug()),
+        )),
+    }
+}
+
+/// A key or a text with a character in it that is not shown but does something.
+fn unprintable_in(value: &toml::Value) -> Option<String> {
+    let bad = |text: &str| text.contains(is_unprintable).then(|| text.to_owned());
+    match value {
+        toml::Value::String(text) => bad(text),
+        toml::Value::Array(values) => values.iter().find_map(unprintable_in),
+        toml::Value::Table(table) => table
+            .iter()
+            .find_map(|(key, value)| bad(key).or_else(|| unprintable_in(value))),
+        _ => None,
+    }
 }
 
 /// Draws the requests of a model of distributions.
@@ -265,7 +348,18 @@ fn attach(model: &Path, packed: &mut Packed) -> Result<(), Failure> {
     }
     let file = model.with_file_name(name);
     let hint = format!("it belongs beside {}", model.display());
-    let bytes = std::fs::read(&file).map_err(|error| about(&file, &error).hint(hint))?;
+    let missing = |error| about(&file, &error).hint(hint.clone());
+    // A model says how long its file is; what is longer is another one, and is not read.
+    let facts = std::fs::metadata(&file).map_err(missing)?;
+    let most = packed.packed_bytes().min(PACKED_MAX_BYTES);
+    if !facts.is_file() || facts.len() > most {
+        let text = format!("it is not the file of {most} bytes that belongs to the model");
+        return Err(about(&file, &text));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(&file)
+        .and_then(|opened| opened.take(most).read_to_end(&mut bytes))
+        .map_err(missing)?;
     packed.attach(bytes).map_err(|error| about(&file, &error))
 }
 
@@ -292,33 +386,129 @@ pub(crate) enum TargetSpec {
 }
 
 impl TargetSpec {
-    /// Reads a directory, a file that does not exist yet, a block device, the address of an NFS
-    /// export or of a disk that somebody else serves, the name of a stack, `null` or a
-    /// simulated device.
+    /// Reads a directory, a new file (`file:PATH`), a block device, the address of an NFS export or of
+    /// a disk that somebody else serves, the name of a stack, `null` or a simulated device.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        if let Some(file) = text.strip_prefix(NEW_FILE) {
+            return new_file(text, Path::new(file));
+        }
         if let Some(spec) = TargetSpec::by_word(text)? {
             return Ok(spec);
         }
         let path = PathBuf::from(text);
         match std::fs::metadata(&path) {
+            Ok(facts) if facts.is_dir() && is_run_folder(&path) => Err(Failure::usage(format!(
+                "use target '{text}': it is the folder of a run"
+            ))
+            .hint(format!("plimsoll report {text} tells what it holds"))),
             Ok(facts) if facts.is_dir() => Ok(TargetSpec::Directory(path)),
             Ok(facts) if facts.file_type().is_block_device() => Ok(TargetSpec::Device(path)),
             Ok(_) => Err(refuse_existing(text)),
-            // A link that leads nowhere is something of the user's, too.
-            Err(_) if path.is_symlink() => Err(Failure::usage(format!(
-                "use target '{text}': it is a symbolic link that leads nowhere"
-            ))),
-            Err(_) if path.starts_with("/dev") => Err(Failure::usage(format!(
-                "use target '{text}': there is no such device"
-            ))
-            .hint("lsblk names those that there are")),
-            Err(_) if path.parent().is_some_and(|p| p.as_os_str().is_empty() || p.is_dir()) && text.contains('/') => {
-                Ok(TargetSpec::File(path))
-            }
-            Err(error) => Err(Failure::usage(format!("use target '{text}': {error}"))
-                .hint(format!("a target is a directory, a new file (written as ./name), a block device, an NFS export (nfs://host/export), a disk of somebody else (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names()))),
+            Err(error) => Err(absent(text, &path, &error)),
         }
     }
+}
+
+/// What stands before the path of a file that is to be made.
+const NEW_FILE: &str = "file:";
+
+/// Names that are suggested for one that is not there, at most.
+const NEAR_MAX: usize = 3;
+
+/// Whether a directory is what an earlier run left.
+fn is_run_folder(path: &Path) -> bool {
+    path.join("manifest.json").is_file() && path.join("events.jsonl").is_file()
+}
+
+/// A file to be made, in a directory that is there.
+fn new_file(text: &str, path: &Path) -> Result<TargetSpec, Failure> {
+    if path.is_symlink() && !path.exists() {
+        return Err(leads_nowhere(text));
+    }
+    if path.exists() {
+        return Err(refuse_existing(text));
+    }
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    if path.file_name().is_none() || !parent.is_dir() {
+        return Err(Failure::usage(format!(
+            "use target '{text}': there is no directory {} to make it in",
+            parent.display()
+        )));
+    }
+    if parent.starts_with("/dev") && !parent.starts_with("/dev/shm") {
+        return Err(Failure::usage(format!(
+            "use target '{text}': there is no such device"
+        )));
+    }
+    Ok(TargetSpec::File(path.into()))
+}
+
+fn leads_nowhere(text: &str) -> Failure {
+    Failure::usage(format!(
+        "use target '{text}': it is a symbolic link that leads nowhere"
+    ))
+}
+
+/// A path that is not there: a slip, unless a new file was meant.
+fn absent(text: &str, path: &Path, error: &std::io::Error) -> Failure {
+    // A link that leads nowhere is something of the user's, too.
+    if path.is_symlink() {
+        return leads_nowhere(text);
+    }
+    if path.starts_with("/dev") {
+        return Failure::usage(format!("use target '{text}': there is no such device"))
+            .hint("lsblk names those that there are");
+    }
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return Failure::usage(format!("use target '{text}': {error}"));
+    }
+    let failure = Failure::usage(format!(
+        "use target '{text}': there is no such file or directory"
+    ));
+    let near = near(path);
+    match near.is_empty() {
+        false => failure.hint(format!(
+            "did you mean {}? A new file is written {NEW_FILE}{text}",
+            near.join(" or ")
+        )),
+        true => failure.hint(format!("a target is a directory, a new file ({NEW_FILE}PATH), a block device, an NFS export (nfs://host/export), a disk of somebody else (iscsi://host/target/lun, nbd://host/export), or one of the stacks: {}", stacks::names())),
+    }
+}
+
+/// What is there under a name like it, nearest first: in the first directory of the path that lacks
+/// the next one.
+fn near(path: &Path) -> Vec<String> {
+    let missing = path.ancestors().find(|part| {
+        let parent = part
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new(".")).is_dir()
+    });
+    let Some(missing) = missing.filter(|missing| !missing.exists()) else {
+        return Vec::new();
+    };
+    let parent = missing
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter();
+    let names = entries.flatten().flatten();
+    let mut names: Vec<String> = names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    let word = missing.file_name().unwrap_or_default().to_string_lossy();
+    let mut found: Vec<String> = Vec::new();
+    while found.len() < NEAR_MAX
+        && let Some(name) = nearest(&word, names.iter().map(String::as_str))
+    {
+        let name = name.to_owned();
+        names.retain(|other| *other != name);
+        found.push(missing.with_file_name(&name).display().to_string());
+    }
+    found
 }
 
 impl TargetSpec {
@@ -363,7 +553,7 @@ fn refuse_existing(text: &str) -> Failure {
     Failure::usage(format!(
         "use target '{text}': it exists, and plimsoll only writes to files it made"
     ))
-    .hint("give a directory, or the path of a file that does not exist yet")
+    .hint("give a directory, or the path of a file that does not exist yet: file:PATH")
 }
 
 /// Whether a text is meant as a stack: by the word it begins with, or by what only stacks have

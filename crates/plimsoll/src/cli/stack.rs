@@ -248,6 +248,11 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
                 place => &format!("at {place}"),
             };
             super::print(&format!("{name} is up {place}\n  {}", up.made.description));
+            if let (Some(Place::Inventory(_)), Some(who)) =
+                (&options.place, choice.stack.lets_in(choice))
+            {
+                super::print(&format!("  {who}"));
+            }
         }
         came_up
             .push(serde_json::json!({ "name": up.name, "mount_dir": up.mount_dir(), "address": up.made.address,
@@ -375,14 +380,27 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
         Ok(load) => load.end(changed.is_ok()),
         Err(why) => Seen::nothing(why),
     });
+    let scrubbed = match verb {
+        stacks::Verb::Scrub => stacks::change::scrubbed(&name, state, &mut hosts),
+        _ => None,
+    };
+    if let (Err(_), Some(found)) = (&changed, scrubbed.filter(|found| found.left > 0)) {
+        return Err(Failure::new(
+            Code::BadData,
+            format!("trust the data of {name}: {}", found_words(found)),
+        ));
+    }
     let made = changed.map_err(failed())?;
     if args.json {
         super::print_json(
             &serde_json::json!({ "name": name, "verb": verb.name(), "made": made,
-            "load": seen.as_ref().map(Seen::json) }),
+            "load": seen.as_ref().map(Seen::json),
+            "corrected": scrubbed.map(|found| found.corrected) }),
         );
     } else {
         super::print(&format!("{name}: {verb} is done\n  {}", made.description));
+        let found = scrubbed.map(|found| format!("  {}", found_words(found)));
+        found.iter().for_each(|line| super::print(line));
         let lines = seen.iter().flat_map(Seen::lines);
         lines.for_each(|line| super::print(&line));
     }
@@ -390,6 +408,17 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
         super::say(&format!("the load: {trouble}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What reading everything found.
+fn found_words(found: stacks::ScrubCount) -> String {
+    match (found.corrected, found.left) {
+        (0, 0) => "everything was read, and nothing was wrong".into(),
+        (corrected, 0) => format!("{corrected} errors were found, and all were put right"),
+        (corrected, left) => format!(
+            "{left} errors were found that cannot be put right, and {corrected} that were put right"
+        ),
+    }
 }
 
 fn show(args: &Status, state: &StateDir) -> Outcome {
@@ -404,7 +433,7 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
             .iter()
             .map(|s| {
                 serde_json::json!({ "name": s.name, "standing": s.standing, "since": s.since,
-                    "mount_dir": s.mount_dir, "problems": s.problems, "told": s.told })
+                    "mount_dir": s.mount_dir, "problems": s.problems, "degraded": s.degraded, "told": s.told })
             })
             .collect();
         super::print_json(&serde_json::json!({ "stacks": list }));
@@ -414,10 +443,10 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
         super::print(&format!("No stack is up. There are {}.", stacks::names()));
     }
     for status in &all {
-        let health = if status.problems.is_empty() {
-            "healthy".into()
-        } else {
-            status.problems.join("; ")
+        let health = match (status.problems.as_slice(), status.degraded.as_slice()) {
+            ([], []) => "healthy".into(),
+            ([], lacking) => format!("degraded: {}", lacking.join("; ")),
+            (problems, _) => problems.join("; "),
         };
         let place = status.mount_dir.as_deref().filter(|dir| !dir.is_empty());
         let place = place.unwrap_or("-");
@@ -429,7 +458,9 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
             super::print(&format!("         {line}"));
         }
     }
-    let sick = all.iter().any(|status| !status.problems.is_empty());
+    let is_sick =
+        |status: &stacks::Status| !(status.problems.is_empty() && status.degraded.is_empty());
+    let sick = all.iter().any(is_sick);
     if sick {
         super::done(Code::Failed)
     } else {
@@ -443,7 +474,7 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
             .iter()
             .map(|choice| format!("stack '{}'", choice.parts))
             .collect();
-        super::raze::print_steps(state, args.json, |record| {
+        super::raze::print_steps(state, args.json, Default::default(), |record| {
             wanted.contains(&record.header.kind.to_string())
         })?;
         return Ok(ExitCode::SUCCESS);

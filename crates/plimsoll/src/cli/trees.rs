@@ -5,8 +5,12 @@
 use crate::failure::{Code, Failure, Outcome};
 use plimsoll_classics::copy::{File, Shape, files};
 use plimsoll_core::rng::{Rng, Seed};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,27 +37,73 @@ pub(super) struct ForgetArgs {
 pub(super) fn make(args: &MakeArgs) -> Outcome {
     let shape = Shape::of(&args.shape)
         .ok_or_else(|| Failure::usage(format!("make a tree of shape '{}'", args.shape)))?;
+    let failed = |path: &Path| {
+        let what = format!("make {}", path.display());
+        move |error| Failure::new(Code::Failed, format!("{what}: {error}"))
+    };
+    let root = hold(&args.directory).map_err(failed(&args.directory))?;
     for file in files(shape, args.bytes, Seed(args.seed)) {
-        let path = args.directory.join(&file.path);
-        place(&path, &file).map_err(|error| {
-            Failure::new(Code::Failed, format!("make {}: {error}", path.display()))
-        })?;
+        place(&root, &file).map_err(failed(&args.directory.join(&file.path)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn place(path: &Path, file: &File) -> std::io::Result<()> {
+/// Opens the directory, made if it is missing. What it lies in is there: made here, it would have no mark.
+fn hold(directory: &Path) -> io::Result<OwnedFd> {
+    let name = directory.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let parent = directory.parent().unwrap_or(Path::new(""));
+    let parent = rustix::fs::open(
+        if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        },
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    below(&parent, name)
+}
+
+/// Opens a directory in another one, made if it is missing; no link.
+fn below(at: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(at, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(at, name, flags, Mode::empty())?)
+}
+
+/// Makes or reads a file below the directory, through no link.
+fn place(root: &OwnedFd, file: &File) -> io::Result<()> {
+    let path = Path::new(&file.path);
+    let mut directory = root.try_clone()?;
+    for name in path.parent().into_iter().flat_map(Path::iter) {
+        directory = below(&directory, name)?;
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut piece = vec![0; PIECE];
-    if fs::metadata(path).is_ok_and(|facts| facts.len() == file.bytes) {
-        let mut old = fs::File::open(path)?;
-        while old.read(&mut piece)? > 0 {}
-        return Ok(());
+    let there = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(old) = rustix::fs::openat(&directory, name, there, Mode::empty()) {
+        let mut old = fs::File::from(old);
+        let facts = old.metadata()?;
+        if facts.is_file() && facts.len() == file.bytes {
+            while old.read(&mut piece)? > 0 {}
+            return Ok(());
+        }
     }
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
+    match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
     }
+    let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut new = fs::File::from(rustix::fs::openat(
+        &directory,
+        name,
+        new,
+        Mode::from_raw_mode(0o666),
+    )?);
     let mut rng = Rng::new(file.seed);
-    let mut new = fs::File::create(path)?;
     let mut left = file.bytes;
     while left > 0 {
         let length = plimsoll_core::num::to_usize(left.min(PIECE as u64));
@@ -124,5 +174,39 @@ mod tests {
             directory: place.path().join("c"),
         };
         assert!(forget(&gone).is_err());
+    }
+
+    #[test]
+    fn links_are_not_followed_and_nothing_is_made_above() {
+        let place = tempfile::tempdir().unwrap();
+        let victim = place.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let args = |name: &str| MakeArgs {
+            directory: place.path().join(name),
+            shape: "tree".into(),
+            bytes: 300_000,
+            seed: 4,
+        };
+        make(&args("a")).unwrap();
+        let first = files(Shape::Tree, 300_000, Seed(4))
+            .into_iter()
+            .next()
+            .unwrap();
+        let path = args("a").directory.join(&first.path);
+        let whole = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        make(&args("a")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        assert!(!path.is_symlink());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        let elsewhere = place.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, place.path().join("b")).unwrap();
+        assert!(make(&args("b")).is_err());
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        // The directory of a run that somebody removed is not made again.
+        assert!(make(&args("gone/tree")).is_err());
+        assert!(!place.path().join("gone").exists());
     }
 }

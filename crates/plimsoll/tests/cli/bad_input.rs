@@ -87,7 +87,7 @@ fn workloads_that_do_not_exist_or_make_no_sense() {
         &lab,
         &["run", "new.toml", &target],
         2,
-        &["new.toml", "2.9", "2.0"],
+        &["new.toml", "2.9", "2.1"],
     );
     refuses(
         &lab,
@@ -273,7 +273,7 @@ fn links_and_duplicates_are_refused_before_anything_is_made() {
     refuses(&lab, &twice, 2, &["varmail", "twice"]);
     refuses(
         &lab,
-        &["run", "varmail", "./new.img"],
+        &["run", "varmail", "file:./new.img"],
         2,
         &["new.img", "directory"],
     );

@@ -92,7 +92,7 @@ fn a_new_file_is_made_for_the_run_and_removed_after_it() {
     let json = lab.json(&[
         "run",
         &workload,
-        "./disk.img",
+        "file:./disk.img",
         "--for",
         "300ms",
         "--json",
@@ -154,8 +154,20 @@ fn a_file_can_be_the_base_of_a_comparison() {
     let lab = Lab::new();
     let (workload, b) = (small(&lab, 0.5), lab.directory("b"));
     let args = [
-        "compare", "./a.img", &b, "-w", &workload, "--blocks", "2", "--for", "100ms", "--warmup",
-        "20ms", "--json", "-o", "r",
+        "compare",
+        "file:./a.img",
+        &b,
+        "-w",
+        &workload,
+        "--blocks",
+        "2",
+        "--for",
+        "100ms",
+        "--warmup",
+        "20ms",
+        "--json",
+        "-o",
+        "r",
     ];
     let json = lab.json(&args);
     assert_eq!(json["comparisons"].as_array().unwrap().len(), 2, "{json}");

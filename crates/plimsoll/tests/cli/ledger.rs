@@ -58,6 +58,36 @@ fn what_was_acknowledged_is_there_and_what_was_damaged_is_named() {
     );
 }
 
+/// Bytes are flipped and cut off all over a ledger of storage that lost nothing.
+#[test]
+fn a_damaged_ledger_never_accuses_the_storage() {
+    let lab = Lab::new();
+    let target = lab.directory("t");
+    assert_eq!(code_of(&lab, &write(&target, &SMALL)).0, Some(0));
+    let whole = std::fs::read(lab.path("a.ledger")).unwrap();
+    let check = ["ledger", "check", &target, "--ledger", "b.ledger"];
+    let mut cannot_judge = 0;
+    for n in 0..10 {
+        let at = whole.len() * (2 * n + 1) / 20;
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1 << (n % 8);
+        for (how, bytes) in [("flipped", &flipped[..]), ("cut", &whole[..at])] {
+            std::fs::write(lab.path("b.ledger"), bytes).unwrap();
+            let (code, told) = code_of(&lab, &check);
+            let judged = matches!(code, Some(0 | 16)) || told.contains("it is no ledger");
+            assert!(judged, "{how} at {at}: {code:?} {told}");
+            if code == Some(16) {
+                cannot_judge += 1;
+                assert!(told.contains("ledger"), "{told}");
+                let left = std::fs::read(lab.path("b.ledger")).unwrap();
+                assert!(bytes.starts_with(&left), "nothing is added to it");
+            }
+        }
+    }
+    // All but what touches only the last entries.
+    assert!(cannot_judge >= 14, "{cannot_judge} of 20");
+}
+
 #[test]
 fn an_outage_is_told_from_the_ledger_alone_and_stamps_are_found_in_the_clear() {
     let lab = Lab::new();

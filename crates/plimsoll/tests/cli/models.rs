@@ -365,3 +365,96 @@ fn writes_that_are_declared_synchronous_are_played_so() {
         assert!(errors.contains(word), "{errors}");
     }
 }
+
+/// Twenty requests that no sector bounds, some a part of a microsecond apart.
+fn odd_places() -> String {
+    let row = |i: u64| {
+        let at = 128_166_385_000_000_000 + i * 12_345;
+        format!("{at},h,0,Write,{},1537,1000\n", 1_000 + i * 4_097)
+    };
+    (0..20).map(row).collect()
+}
+
+#[test]
+fn a_log_holds_recorded_requests_to_the_byte_and_tells_what_it_loses() {
+    let lab = lab_with(&[("odd.csv", odd_places())]);
+    fitted(&lab, "odd.csv", &["--exact"], "odd.toml");
+    let output = lab.run(&["export", "--to", "iolog", "odd.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let log = text(&output.stdout);
+    let writes: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains(" write "))
+        .collect();
+    let expect = |i: u64| format!(" write {} 1537", 1_000 + i * 4_097);
+    assert_eq!(writes.len(), 20, "{log}");
+    assert!(
+        (0..)
+            .zip(&writes)
+            .all(|(i, line)| line.ends_with(&expect(i))),
+        "{log}"
+    );
+    let told = text(&output.stderr);
+    for part in [
+        "parts of microseconds",
+        "20 of 20 operations are not of whole sectors",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let part = lab.run(&["export", "--to", "iolog", "odd.toml", "--for", "10ms"]);
+    let told = text(&part.stderr);
+    assert!(told.contains("of 20 requests: the log ends"), "{told}");
+    // Every request is played once, the last one too.
+    let traced = lab.run(&["run", "odd.toml", "--trace-ops", "100", "--json"]);
+    let traced: serde_json::Value = serde_json::from_slice(&traced.stdout).unwrap();
+    let traced = traced.as_array().unwrap();
+    assert_eq!(traced.len(), 20);
+    assert_eq!(traced[19]["offset"], 1_000 + 19 * 4_097);
+    assert_eq!(traced[19]["bytes"], 1537);
+}
+
+#[test]
+fn a_file_that_is_not_the_models_is_not_read() {
+    let lab = lab_with(&[("odd.csv", odd_places())]);
+    fitted(&lab, "odd.csv", &[], "odd.toml");
+    let file = std::fs::File::create(lab.path("odd.requests")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let output = lab.run(&["run", "odd.toml", "--trace-ops", "1"]);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("belongs to the model"), "{errors}");
+}
+
+#[test]
+fn requests_of_one_tick_are_spread_and_said_so_and_one_tick_is_no_load() {
+    // Thirty requests in each of sixty seconds, in whole seconds.
+    let row = |i: u64| format!("{},{},8,{},7\n", 1_538_323_200 + i / 30, i * 8, i % 2);
+    let many: String = (0..1_800).map(row).collect();
+    let one: String = (0..1_800).map(|i| row(i % 30)).collect();
+    let lab = lab_with(&[("many", many), ("one", one)]);
+    let profile = lab.run(&["profile", "many"]);
+    let told = text(&profile.stdout);
+    assert!(told.contains("starts to 1.00 s only"), "{told}");
+    assert!(
+        !told.contains("Between starts") && !told.contains("in 10.0 ms"),
+        "{told}"
+    );
+    let fit = lab.run(&["fit", "many", "-o", "many.toml"]);
+    let (told, errors) = (text(&fit.stdout), text(&fit.stderr));
+    assert_eq!(fit.status.code(), Some(0), "{told}{errors}");
+    assert!(errors.contains("1800 requests share theirs"), "{errors}");
+    assert!(!told.contains("times between requests, decades"), "{told}");
+    let log = lab.run(&["export", "--to", "iolog", "many.toml", "--for", "2m"]);
+    let log = text(&log.stdout);
+    let last = log
+        .lines()
+        .rfind(|line| line.contains(" data ") && line.contains("4096"));
+    let last: u64 = last
+        .and_then(|line| line.split(' ').next()?.parse().ok())
+        .unwrap();
+    assert!((59_500_000..60_000_000).contains(&last), "{last}");
+    let fit = lab.run(&["fit", "one"]);
+    let errors = text(&fit.stderr);
+    assert_eq!(fit.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("have one start"), "{errors}");
+}

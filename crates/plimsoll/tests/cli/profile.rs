@@ -324,3 +324,71 @@ fn requests_are_told_by_order_places_and_times() {
     }
     assert!(shown.lines().count() < 80, "one screen: {shown}");
 }
+
+/// A disk that reads, writes and is flushed after each write, by `/proc/diskstats` each second.
+fn flushed(seconds: u64) -> String {
+    let mut out = String::new();
+    for s in 0..seconds {
+        let _ = writeln!(
+            out,
+            "{}\n254 0 vda {} 0 {} {} {} 0 {} {} 0 {} {} 0 0 0 0 {} 1",
+            1_795_220_132 + s,
+            100 * s,
+            800 * s,
+            20 * s,
+            600 * s,
+            4_800 * s,
+            30 * s,
+            15 * s,
+            50 * s,
+            588 * s
+        );
+    }
+    out
+}
+
+#[test]
+fn the_only_disk_is_taken_flushes_are_told_and_passed_gates_are_one_line() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("disk.txt"), flushed(60)).unwrap();
+    let fitted = lab.run(&["fit", "disk.txt", "-o", "disk.toml"]);
+    assert_eq!(fitted.status.code(), Some(0), "{}", text(&fitted.stderr));
+    let note = "588 flushes/s beside 600 writes/s are recorded and not played: add --declare sync";
+    let said = text(&fitted.stderr);
+    assert!(said.contains(note), "{said}");
+    let told = text(&fitted.stdout);
+    assert!(
+        told.contains("gates passed") && !told.contains("  pass"),
+        "{told}"
+    );
+    assert!(told.contains("flushes"), "{told}");
+    let listed = text(&lab.run(&["fit", "disk.txt", "--gates"]).stdout);
+    assert!(listed.matches("  pass").count() > 5, "{listed}");
+    let sync = lab.run(&["fit", "disk.txt", "--declare", "sync"]);
+    assert!(!text(&sync.stderr).contains("not played"));
+    let verify = ["verify", "disk.toml", "--against", "disk.txt"];
+    let verified = text(&lab.run(&verify).stdout);
+    assert!(
+        verified.contains("Passed: ") && !verified.contains("  pass"),
+        "{verified}"
+    );
+    assert!(verified.contains("588 flushes/s"), "{verified}");
+    let listed = text(&lab.run(&[&verify[..], &["--gates"]].concat()).stdout);
+    assert!(listed.matches("  pass").count() > 5, "{listed}");
+}
+
+#[test]
+fn damage_is_told_by_file_and_byte_and_a_device_is_called_one() {
+    let lab = Lab::new();
+    write_layers(&lab);
+    let meta = std::fs::read(lab.path("layers.meta")).unwrap();
+    std::fs::write(lab.path("layers.meta"), &meta[..830]).unwrap();
+    for command in ["profile", "fit"] {
+        let words = ["layers.meta is damaged at byte 808", "disks"];
+        refuses(&lab, &[command, "layers"], 2, &words);
+    }
+    let words = ["another device", "into a file first"];
+    refuses(&lab, &["profile", "/dev/null"], 2, &words);
+    std::fs::write(lab.path("sa22"), b"\x96\xd5\x75\x21\x0c\x06").unwrap();
+    refuses(&lab, &["profile", "sa22"], 2, &["sadf -j FILE -- -d"]);
+}

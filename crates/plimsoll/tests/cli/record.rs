@@ -167,13 +167,9 @@ fn a_recorder_that_is_stopped_ends_well_and_one_that_is_killed_leaves_what_it_ha
             "{name}: {}",
             text(&output.stderr)
         );
-        // Without a disk, fit lists those of the recording.
-        let listed = lab.run(&["fit", "made"]);
-        let listed = text(&listed.stderr);
-        assert!(
-            listed.contains(&format!("its disks are {disk}")),
-            "{name}: {listed}"
-        );
+        let told = lab.run(&["profile", "made"]);
+        let (told, error) = (text(&told.stdout), text(&told.stderr));
+        assert!(told.contains(&disk), "{name}: {told}{error}");
         let made = lab.path("made").display().to_string();
         if program("which", &["pmlogsummary"]).is_some() {
             assert!(program("pmlogsummary", &[&made]).is_some(), "{name}");

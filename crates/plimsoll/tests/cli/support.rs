@@ -49,6 +49,15 @@ impl Lab {
             .expect("the program was built for this test")
     }
 
+    /// Runs it with another state directory, as another user would.
+    pub(crate) fn run_in_state(&self, state: &str, args: &[&str]) -> Output {
+        let mut command = self.command(args);
+        command.env("PLIMSOLL_STATE", state);
+        command
+            .output()
+            .expect("the program was built for this test")
+    }
+
     /// Runs it and returns its JSON output; the exit code must be 0.
     pub(crate) fn json(&self, args: &[&str]) -> serde_json::Value {
         let output = self.run(args);
@@ -63,6 +72,16 @@ impl Lab {
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         let mut command = self.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .spawn()
+            .expect("the program was built for this test")
+    }
+
+    /// The same with its own directory for temporary files.
+    pub(crate) fn start_with_tmp(&self, tmp: &str, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.env("TMPDIR", tmp);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command
             .spawn()
             .expect("the program was built for this test")

@@ -102,7 +102,7 @@ fn bad_blocks_are_named_kept_from_comparison_and_end_in_their_own_code() {
     let mut child = lab.start(&[
         "run",
         workload,
-        "./disk.img",
+        "file:./disk.img",
         // So long that damage comes between a write and a read, however busy the machine is.
         "--for",
         "5s",

@@ -180,7 +180,7 @@ fn nodes_whose_clocks_differ_start_together_and_are_added_up() {
     assert!(trial.nodes.iter().all(|node| node.began_ns.unwrap() >= 0));
     // Every operation is in one second of the series, those of the warm-up in none.
     let seconds: u64 = (results.intervals.values().flatten())
-        .map(|second| second.stats.ops())
+        .map(|second| second.response.count())
         .sum();
     assert_eq!(seconds, trial.stats.ops());
 }

@@ -7,6 +7,7 @@ use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -316,7 +317,11 @@ impl Lab {
         let mut entries = fs::read_dir(self.path("node1/plimsoll-agent"))
             .ok()?
             .flatten();
-        let is_copy = |path: &PathBuf| path.file_name().unwrap().len() > 8;
+        // The directory's mark lies beside it.
+        let is_copy = |path: &PathBuf| {
+            let mode = fs::metadata(path).map(|found| found.permissions().mode());
+            path.is_file() && mode.is_ok_and(|mode| mode & 0o100 != 0)
+        };
         entries.find_map(|entry| Some(entry.path()).filter(is_copy))
     }
 

@@ -19,7 +19,9 @@ pub(super) struct Flowop {
 pub(super) struct Thread {
     pub(super) line: usize,
     pub(super) name: String,
+    /// Of all its processes.
     pub(super) threads: u32,
+    pub(super) processes: u32,
     pub(super) flowops: Vec<Flowop>,
 }
 
@@ -90,6 +92,14 @@ impl Thread {
         }
     }
 
+    /// Place in the list of operations of the flowop of this name.
+    fn place_of(&self, name: &str) -> Option<u32> {
+        let mut listed = self.flowops.iter().filter(|flowop| !flowop.is_left_out());
+        let place =
+            listed.position(|flowop| flowop.attributes.text("name").as_deref() == Some(name));
+        place.map(|place| saturating_u32(place as u64))
+    }
+
     /// Whether the list opens a file in this place itself.
     fn opens(&self, fd: u32) -> bool {
         let opens = |flowop: &Flowop| matches!(flowop.kind.as_str(), "openfile" | "createfile");
@@ -114,6 +124,12 @@ impl Flowop {
         )
     }
 
+    /// Whether it has no counterpart that could be measured: writes are waited for one by one, and
+    /// computing is left out.
+    fn is_left_out(&self) -> bool {
+        matches!(self.kind.as_str(), "aiowait" | "hog")
+    }
+
     /// The operations it is; none for what has no counterpart that could be measured.
     fn ops(
         &self,
@@ -123,7 +139,6 @@ impl Flowop {
     ) -> Result<Option<LoopOp>, Error> {
         let attributes = &self.attributes;
         let op = match self.kind.as_str() {
-            // Writes are waited for one by one, and computing is left out: the page says so.
             "aiowait" => return attributes.only(&["name"]).map(|()| None),
             "hog" => return attributes.only(&["name", "value"]).map(|()| None),
             "createfile" => FileOp::Create,
@@ -133,6 +148,9 @@ impl Flowop {
             "statfile" => FileOp::Stat,
             "fsync" => FileOp::Fsync,
             _ if self.moves() => self.moving()?,
+            "finishoncount" | "finishonbytes" => {
+                return self.ending(thread).map(|op| Some(LoopOp::from(op)));
+            }
             _ => return self.waiting(signals).map(|op| Some(LoopOp::from(op))),
         };
         if self.moves() {
@@ -160,6 +178,31 @@ impl Flowop {
             "appendfilerand" => FileOp::AppendRandom { bytes },
             "readwholefile" => FileOp::ReadWhole { piece_bytes: bytes },
             _ => FileOp::WriteWhole { piece_bytes: bytes },
+        })
+    }
+
+    /// What ends the run once so much has been done.
+    fn ending(&self, thread: &Thread) -> Result<FileOp, Error> {
+        let attributes = &self.attributes;
+        attributes.only(&["name", "value", "target"])?;
+        let of = match attributes.text("target") {
+            Some(target) => match thread.place_of(&target) {
+                Some(place) => Some(place),
+                None => {
+                    return attributes
+                        .fault(&format!("its thread has no flowop '{target}' to count"));
+                }
+            },
+            // Each process of filebench counts its own operations.
+            None if thread.processes > 1 => {
+                return attributes.fault("it needs a 'target' where there are several processes");
+            }
+            None => None,
+        };
+        Ok(FileOp::EndAfter {
+            amount: round_u64(attributes.number("value")?.unwrap_or(1.0)),
+            in_bytes: self.kind == "finishonbytes",
+            of,
         })
     }
 

@@ -8,7 +8,7 @@ use super::{Attributes, Value};
 use crate::error::Error;
 use crate::filebench::personalities::GAMMA_SHAPE;
 
-/// How the set is laid out is ours to decide (`path`, `paralloc`, `reuse`, `trusttree`): the target
+/// How the set is laid out is ours to decide (`path`, `paralloc`, `reuse`, `trusttree`, `cached`): the target
 /// is given on the command line, and every run begins with fresh files.
 const KNOWN: &[&str] = &[
     "name",
@@ -23,7 +23,13 @@ const KNOWN: &[&str] = &[
     "reuse",
     "trusttree",
     "readonly",
+    "cached",
 ];
+
+/// Size of files that have none in their text.
+const SIZE_DEFAULT: u64 = 1024;
+/// More directories than the engine lays out side by side.
+const DIRECTORIES_MAX: u32 = 1_000_000;
 
 pub(super) fn set(attributes: &Attributes, is_file: bool) -> Result<FileSet, Error> {
     attributes.only(KNOWN)?;
@@ -34,6 +40,7 @@ pub(super) fn set(attributes: &Attributes, is_file: bool) -> Result<FileSet, Err
     let (mean_bytes, sizes) = match size {
         Some(Value::Number(bytes)) if *bytes >= 0.0 => (*bytes, Sizes::Constant),
         Some(Value::Gamma { mean, shape }) => (*mean, Sizes::Gamma(*shape)),
+        None => (SIZE_DEFAULT as f64, Sizes::Constant),
         _ => return attributes.fault("'size' needs a number or a cvar-gamma"),
     };
     let entries = match (is_file, attributes.has("entries")) {
@@ -52,7 +59,12 @@ pub(super) fn set(attributes: &Attributes, is_file: bool) -> Result<FileSet, Err
         Some(thousandths) => thousandths / 1000.0,
     };
     let tree = match attributes.number("dirwidth")? {
-        None | Some(0.0) => Tree::Flat,
+        None | Some(0.0) if is_file => Tree::Flat,
+        // filebench puts one file into each directory then.
+        None | Some(0.0) if entries > DIRECTORIES_MAX => {
+            return attributes.fault("without 'dirwidth' each file has a directory of its own, of which there may be 1000000");
+        }
+        None | Some(0.0) => Tree::Even(entries),
         Some(width) => Tree::Random { width, shape },
     };
     Ok(FileSet {

@@ -2,7 +2,7 @@
 //! Texts against the personalities of the same name, and texts that are refused.
 
 use super::*;
-use plimsoll_core::workload::files::{FileOp, Opened};
+use plimsoll_core::workload::files::{FileOp, Opened, Tree};
 
 /// A loop without its name and without what its operations do not use: places of files where none
 /// is open, sets where the open file says which.
@@ -124,6 +124,159 @@ fn the_text_of_a_video_server_is_the_personality() {
 }
 
 #[test]
+fn variables_in_definitions_have_the_value_of_the_run() {
+    let text = "set $nfiles=100 set $size=4k set $threads=1 set $rate=5\n\
+        define fileset name=s,entries=$nfiles,size=$size,dirwidth=20,prealloc\n\
+        eventgen rate=$rate\n\
+        define process name=p { thread name=t,instances=$threads {\n\
+          flowop read name=r,filesetname=s,iosize=$io } }\n\
+        set $nfiles=50 set $size=64k set $threads=3 set $io=8k set $rate=7\n\
+        run 1\n\
+        set $nfiles=7\n";
+    let files = loop_of(parse(text).unwrap().workload);
+    let set = &files.sets[0];
+    assert_eq!((set.entries, set.mean_bytes), (50, 65_536));
+    assert_eq!(
+        (files.groups[0].threads, files.events_per_s),
+        (3, Some(7.0))
+    );
+    let bytes = 8_192;
+    let random = false;
+    assert_eq!(files.groups[0].ops[0].op, FileOp::Read { bytes, random });
+    // Without a run the end of the text is that moment, and so it is for what is never set.
+    let shipped = text.replace("run 1", "");
+    assert_eq!(
+        loop_of(parse(&shipped).unwrap().workload).sets[0].entries,
+        7
+    );
+    let error = parse(&text.replace("set $io=8k", ""))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("line 5: the variable $io has no value"),
+        "{error}"
+    );
+    // A value that is set from another one has that of its own moment.
+    let copied = text.replace("set $threads=3", "set $threads=$nfiles set $nfiles=9");
+    let files = loop_of(parse(&copied).unwrap().workload);
+    assert_eq!((files.groups[0].threads, files.sets[0].entries), (50, 9));
+}
+
+/// A text of one set and one thread.
+fn small(set: &str, flowops: &str) -> Script {
+    let text = format!(
+        "define fileset name=s,path=/a,entries=200{set}\n\
+         define process name=p {{ thread name=t {{\n{flowops} }} }}"
+    );
+    parse(&text).unwrap()
+}
+
+const STAT: &str = "flowop statfile name=s,filesetname=s";
+
+#[test]
+fn without_a_width_each_file_has_a_directory_of_its_own() {
+    for (set, expect) in [
+        ("", Tree::Even(200)),
+        (",dirwidth=0", Tree::Even(200)),
+        (
+            ",dirwidth=20",
+            crate::filebench::personalities::random_tree(20.0),
+        ),
+    ] {
+        let files = loop_of(small(set, STAT).workload);
+        assert_eq!(files.sets[0].tree, expect, "{set}");
+        assert_eq!(
+            files.sets[0].mean_bytes, 1024,
+            "the size that filebench takes"
+        );
+    }
+}
+
+#[test]
+fn a_text_may_end_the_run_by_itself() {
+    for (mode, expect) in [
+        ("timeout", WithoutFile::Fail),
+        ("firstdone", WithoutFile::EndRun),
+        ("alldone", WithoutFile::EndThread),
+    ] {
+        let text = format!("set mode quit {mode} {VARMAIL}").replace("set mode quit timeout\n", "");
+        let files = loop_of(parse(&text).unwrap().workload);
+        assert_eq!(files.without_file, expect);
+    }
+    let flowops = "flowop finishonbytes name=b,value=1m\n\
+        flowop hog name=h,value=5\n\
+        flowop statfile name=look,filesetname=s\n\
+        flowop finishoncount name=f,value=3,target=look";
+    let files = loop_of(small("", flowops).workload);
+    let end = |amount, in_bytes, of| FileOp::EndAfter {
+        amount,
+        in_bytes,
+        of,
+    };
+    let ops: Vec<FileOp> = files.groups[0].ops.iter().map(|op| op.op).collect();
+    let expect = [
+        end(1 << 20, true, None),
+        FileOp::Stat,
+        end(3, false, Some(1)),
+    ];
+    assert_eq!(ops, expect);
+    let several = format!(
+        "define fileset name=s,entries=5\ndefine process name=p,instances=2 {{ thread name=t {{\n{STAT}\nflowop finishoncount name=f,value=3 }} }}"
+    );
+    let error = parse(&several).unwrap_err().to_string();
+    assert!(
+        error.contains("line 4") && error.contains("'target'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_cannot_be_the_same_is_told() {
+    let has = |script: &Script, part: &str| script.notes.iter().any(|note| note.contains(part));
+    let plain = small("", STAT);
+    assert!(
+        has(&plain, "page cache") && plain.notes.len() == 1,
+        "{:?}",
+        plain.notes
+    );
+    assert!(has(&small(",cached", STAT), "'cached' has no effect"));
+    let gamma = "set $x=cvar(type=cvar-gamma,parameters=mean:16k;gamma:1.5)\n";
+    let mean = parse(&format!("{gamma}{VARMAIL}")).unwrap();
+    assert!(
+        has(&mean, "mean:16k is 16384 bytes here"),
+        "{:?}",
+        mean.notes
+    );
+    assert!(!has(&parse(VARMAIL).unwrap(), "mean:"));
+    let two = format!("define fileset name=log,path=/b,entries=5\n{VARMAIL}");
+    assert!(has(&parse(&two).unwrap(), "('/b', '/tmp')"));
+    for (flowop, part) in [
+        ("flowop hog name=h,value=5", "computing"),
+        ("flowop aiowrite name=a,filesetname=s,iosize=4k", "up to 20"),
+        (
+            "flowop read name=a,filesetname=s,iosize=4k,opennext",
+            "128 descriptors",
+        ),
+    ] {
+        assert!(
+            has(&small("", &format!("{STAT}\n{flowop}")), part),
+            "{flowop}"
+        );
+    }
+    // The personalities tell the same of themselves.
+    for (name, parts) in [
+        ("varmail", &["page cache"][..]),
+        ("oltp", &["hog", "up to 20", "128"]),
+    ] {
+        let notes = crate::notes(&crate::workload(name, &[]).unwrap()).concat();
+        assert!(
+            parts.iter().all(|part| notes.contains(part)),
+            "{name}: {notes}"
+        );
+    }
+}
+
+#[test]
 fn what_is_not_understood_is_named_with_its_line() {
     let thread = |flowop: &str| {
         format!(
@@ -134,13 +287,17 @@ fn what_is_not_understood_is_named_with_its_line() {
     for (text, expect) in [
         ("frobnicate 5", "line 1: the command 'frobnicate'"),
         ("\n\nset $a=$b", "line 3: the variable $b has no value"),
-        ("set mode quit alldone", "'set mode quit alldone'"),
+        ("set mode quit never", "'set mode quit never'"),
+        ("create filesets", "'create filesets' is not known"),
         ("set $a", "expected '='"),
         ("set $=5", "name of a variable"),
         ("echo \"open", "a quote is not closed"),
         ("system \"rm -rf /\"", "'system' is not supported"),
         ("define flowop name=x", "'define flowop'"),
-        ("define fileset name=s,entries=4", "'size' needs"),
+        (
+            "define fileset name=s,entries=4,size=big run 5",
+            "'size' needs",
+        ),
         ("define fileset name=s,size=4k", "needs 'entries'"),
         ("define fileset name=s,size=4k,entries=0.5", "whole number"),
         ("define fileset name=s,leafdirs=3", "'leafdirs'"),
@@ -166,6 +323,10 @@ fn what_is_not_understood_is_named_with_its_line() {
             "no file set 'x'",
         ),
         (&thread("flowop read name=r,filesetname=s"), "'iosize'"),
+        (
+            &thread("flowop finishoncount name=r,target=q"),
+            "no flowop 'q' to count",
+        ),
         (
             &thread("flowop statfile name=r,filesetname=s,iosize=4"),
             "'iosize'",

@@ -60,7 +60,7 @@ fn groups_become_the_options_that_say_the_same() {
                 depth: 8,
                 ..plain()
             },
-            "ioengine=io_uring\niodepth=8\ndirect=1\n",
+            "ioengine=io_uring\niodepth=8\niodepth_batch_submit=8\ndirect=1\n",
         ),
         (
             Group {
@@ -125,6 +125,7 @@ fn what_fio_cannot_do_is_refused() {
                 pace: Pace::Closed {
                     think: Nanos(5),
                     every: 1,
+                    drains: false,
                 },
                 ..Group::default()
             },
@@ -134,6 +135,26 @@ fn what_fio_cannot_do_is_refused() {
         let error = exported(group).unwrap_err().to_string();
         assert!(error.contains(word), "{word}: {error}");
     }
+}
+
+#[test]
+fn no_name_becomes_a_line_that_fio_obeys() {
+    let wild = "data\nexec_prerun=touch pwned";
+    let mut group = Group {
+        mix: mixed([1.0, 1.0]),
+        ..Group::default()
+    };
+    group.extent.file = wild.into();
+    let error = exported(group.clone()).unwrap_err().to_string();
+    assert!(error.contains("control character"), "{error}");
+    // In headings and comments it is one line.
+    group.extent.file = "data".into();
+    group.name = format!("{wild}]\r\nexec_postrun=x");
+    group.mix = mixed([2.0, 1.0]);
+    let file = exported(group).unwrap();
+    assert!(!file.losses.is_empty());
+    let is_wild = |line: &str| line.starts_with("exec");
+    assert!(!file.text.lines().any(is_wild), "{}", file.text);
 }
 
 #[test]
@@ -162,6 +183,7 @@ fn what_is_written_is_read_back() {
         name: "g".into(),
         workers: 2,
         depth: 4,
+        batch: 4,
         mix: mixed([70.0, 30.0]),
         work: Work::Pass,
         ..Group::default()

@@ -3,7 +3,7 @@
 
 use super::*;
 use plimsoll_core::workload::blocks::{
-    Arrival, Extent, Finish, Pace, Region, SyncKind, Syncs, Turn, TurnKind, Work,
+    Arrival, Extent, Finish, Pace, Positions, Region, SyncKind, Syncs, Turn, TurnKind, Work,
 };
 
 fn group(options: &str) -> Group {
@@ -38,6 +38,7 @@ fn defaults_are_those_of_fio() {
         offsets: Offsets::Sequential,
         direct: false,
         work: Work::Pass,
+        batch: 1,
         ..Group::default()
     };
     assert_eq!(group(""), expect);
@@ -60,6 +61,7 @@ fn access_patterns_become_offsets() {
             "rw=randrw\npercentage_random=25",
             Offsets::Runs { blocks: 4 },
         ),
+        ("rw=read:-8k", Offsets::Backward),
         (
             "rw=randread\nrandom_distribution=zipf:1.2",
             Offsets::Zipf { exponent: 1.2 },
@@ -76,6 +78,14 @@ fn access_patterns_become_offsets() {
                     size: 90.0,
                 },
             ]),
+        ),
+        (
+            "rw=randread\nrandom_distribution=zoned:50/5:30/15:20/",
+            Offsets::Zones(
+                [(50.0, 5.0), (30.0, 15.0), (20.0, 80.0)]
+                    .map(|(access, size)| plimsoll_core::offsets::Zone { access, size })
+                    .into(),
+            ),
         ),
     ] {
         assert_eq!(group(options).offsets, expect, "{options}");
@@ -104,6 +114,20 @@ fn mixes_have_kinds_and_sizes() {
             ],
         ),
         (
+            "rw=randread\nbsrange=4k-12k",
+            vec![
+                turn(Read, 4096, 100.0 / 3.0),
+                turn(Read, 8192, 100.0 / 3.0),
+                turn(Read, 12_288, 100.0 / 3.0),
+            ],
+        ),
+        ("bsrange=8k-8k", vec![turn(Read, 8192, 100.0)]),
+        // fio cuts sizes to multiples of the smallest.
+        (
+            "bssplit=4k/50:6k/30:8k/20",
+            vec![turn(Read, 4096, 80.0), turn(Read, 8192, 20.0)],
+        ),
+        (
             "rw=randrw\nrate_iops=300,100",
             vec![turn(Read, 4096, 300.0), turn(Write, 4096, 100.0)],
         ),
@@ -129,6 +153,7 @@ fn paces_are_of_the_whole_group() {
             Pace::Closed {
                 think: Nanos(500_000),
                 every: 8,
+                drains: false,
             },
         ),
     ] {
@@ -142,7 +167,8 @@ fn work_ends_after_the_bytes_that_fio_would_move() {
         ("", Work::Pass),
         ("io_size=64k", Work::Each(16)),
         ("loops=3", Work::Each(768)),
-        ("bssplit=4k/50:12k/50", Work::Each(128)),
+        ("bssplit=4k/50:12k/50", Work::Bytes(1 << 20)),
+        ("bs=4k,64k\nrw=randrw\nloops=2", Work::Bytes(2 << 20)),
         ("rw=read:12k", Work::Each(256)),
     ] {
         assert_eq!(group(options).work, expect, "{options}");
@@ -226,7 +252,6 @@ fn what_cannot_be_done_is_named_with_its_line() {
     for (options, word) in [
         ("nonsense=1", "not supported"),
         ("iodeph=3", "did you mean 'iodepth'"),
-        ("directory=/mnt", "command line"),
         ("ramp_time=5", "no warm-up"),
         ("rate_iops=0.5", "whole number"),
         ("rw=randrw\nrate_iops=1.5,2", "whole number"),
@@ -242,6 +267,11 @@ fn what_cannot_be_done_is_named_with_its_line() {
             "100 percent",
         ),
         ("ioengine=rbd", "known are"),
+        ("rw=read:-4k", "rw=read:-8k"),
+        ("iodepth_batch_complete_min=4", "as they end"),
+        ("bs=4k\nblockalign=8k", "smallest block"),
+        ("bsrange=64k-4k", "smaller size"),
+        ("bsrange=512-1m", "bssplit"),
         ("nrfiles=4", "one file"),
         ("filesize=2m", "io_size"),
         (
@@ -302,10 +332,134 @@ fn a_later_job_finds_the_file_large_enough() {
 }
 
 #[test]
+fn buffered_libaio_is_synchronous() {
+    let uring = "ioengine=io_uring\niodepth=16";
+    let aio = "ioengine=libaio\niodepth=16";
+    assert_eq!(group(uring).depth, 16);
+    assert_eq!(group(&format!("{aio}\ndirect=1")).depth, 16);
+    assert_eq!(group(&format!("{aio}\nbuffered=0")).depth, 16);
+    assert_eq!(group(aio).depth, 1);
+    let notes = job("j", &format!("[a]\nsize=1m\n{aio}\n")).unwrap().notes;
+    assert!(
+        notes.iter().any(|note| note.contains("libaio")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn the_queue_runs_empty_for_a_thought() {
+    let drains = |options: &str| match group(options).pace {
+        Pace::Closed { drains, .. } => drains,
+        other => panic!("{other:?}"),
+    };
+    assert!(drains("ioengine=io_uring\niodepth=4\nthinktime=100"));
+    assert!(!drains("iodepth=4\nthinktime=100"));
+    assert!(!drains("ioengine=io_uring\niodepth=4"));
+}
+
+#[test]
+fn operations_are_submitted_one_by_one_unless_asked_otherwise() {
+    let deep = "ioengine=io_uring\niodepth=16";
+    for (options, expect) in [
+        ("", 1),
+        ("iodepth_batch=4", 4),
+        ("iodepth_batch_submit=99", 16),
+        ("iodepth_batch=0", 16),
+        (
+            "iodepth_batch_complete_min=1\niodepth_batch_complete_max=8",
+            1,
+        ),
+    ] {
+        assert_eq!(
+            group(&format!("{deep}\n{options}")).batch,
+            expect,
+            "{options}"
+        );
+    }
+}
+
+#[test]
+fn each_pass_of_a_buffered_job_begins_cold() {
+    let timed = "time_based\nruntime=5";
+    let cold = |options: &str| {
+        let text = format!("[a]\nsize=1m\n{options}\n");
+        match job("j", &text).unwrap().workload {
+            Workload::Blocks(blocks) => blocks.groups[0].cold_every_bytes,
+            Workload::Series(series) => match &series.phases[0].body {
+                Body::Blocks(blocks) => blocks.groups[0].cold_every_bytes,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    for (options, expect) in [
+        ("", 0),
+        ("loops=3", 1 << 20),
+        (timed, 1 << 20),
+        ("time_based\nruntime=5\nio_size=64k", 64 << 10),
+        ("time_based\nruntime=5\ninvalidate=0", 0),
+        ("time_based\nruntime=5\ndirect=1", 0),
+    ] {
+        assert_eq!(cold(options), expect, "{options}");
+    }
+}
+
+#[test]
+fn kinds_and_sizes_that_differ_have_places_of_their_own() {
+    for (options, expect) in [
+        ("rw=randrw", Positions::Shared),
+        ("rw=write", Positions::Shared),
+        ("rw=rw", Positions::ByKind),
+        ("rw=randrw\nbs=4k,16k", Positions::ByKind),
+        ("rw=randread\nbssplit=4k/50:64k/50", Positions::ByKind),
+    ] {
+        assert_eq!(group(options).positions, expect, "{options}");
+    }
+    // A map of every block of a petabyte would need more than the machine has.
+    let it = job("j", "[a]\nsize=1p\nrw=randread\nbssplit=4k/50:8k/50\n").unwrap();
+    assert!(
+        it.notes.iter().any(|note| note.contains("map")),
+        "{:?}",
+        it.notes
+    );
+}
+
+/// What only shapes fio's reports, or where it would run, is no reason to refuse a job.
+#[test]
+fn options_that_change_no_number_are_taken() {
+    let plain = group("");
+    for options in [
+        "directory=/mnt/elsewhere",
+        "write_bw_log=x\nwrite_lat_log\nlog_avg_msec=500\nper_job_logs=0",
+        "gtod_reduce=1",
+        "ioengine=null",
+        "blockalign=4k",
+        "bsrange=4k-4k",
+    ] {
+        assert_eq!(group(options), plain, "{options}");
+    }
+}
+
+#[test]
 fn differences_from_fio_are_told() {
     for (options, word) in [
         ("iodepth=32", "iodepth"),
-        ("rw=rw", "position"),
+        ("directory=/mnt", "target"),
+        ("ioengine=null", "null"),
+        ("rw=randrw\nbs=4k,16k", "map of its own"),
+        ("rw=randread\nrandom_distribution=zipf:1.2", "generator"),
+        ("rate_iops=100", "due"),
+        (
+            "rate_iops=200\nbssplit=4k/50:64k/50",
+            "blocks of the smallest",
+        ),
+        ("rate_iops=50k\nrate_process=poisson", "microseconds"),
+        ("rw=randrw\nfsync=1", "syncs again"),
+        ("rw=randwrite", "laid out"),
+        ("rw=write", "grows"),
+        ("rw=randwrite\nscramble_buffers=0", "scramble_buffers"),
+        ("rw=randtrim", "hole"),
+        ("rw=read:-8k", "last block"),
         ("sync=1\nrw=write", "O_DSYNC"),
     ] {
         let notes = job("j", &format!("[a]\nsize=1m\n{options}\n"))
@@ -315,5 +469,16 @@ fn differences_from_fio_are_told() {
             notes.iter().any(|note| note.contains(word)),
             "{options}: {notes:?}"
         );
+    }
+    for options in [
+        "",
+        "rw=rw\noverwrite=1",
+        "rw=randread\nbssplit=4k/50:64k/50",
+        "rw=randwrite\noverwrite=1",
+    ] {
+        let notes = job("j", &format!("[a]\nsize=1m\n{options}\n"))
+            .unwrap()
+            .notes;
+        assert!(notes.is_empty(), "{options}: {notes:?}");
     }
 }

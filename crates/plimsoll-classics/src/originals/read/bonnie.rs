@@ -145,6 +145,11 @@ impl Found {
         };
         let mut result = rate.result();
         let percent = number(cpu).unwrap_or(0.0);
+        if amount <= 0.0 {
+            // Without an amount there is no time. One second has the rate and the share of the
+            // processor that are told.
+            result.wall = Nanos::SECOND;
+        }
         if amount <= 0.0 && percent > 0.0 {
             self.without_amount.push(name);
         }
@@ -171,7 +176,7 @@ impl Found {
         }
         if !self.without_amount.is_empty() {
             notes.push(format!(
-                "the amount of work of {} is not told, so neither its time nor its processor time is known",
+                "the amount of work of {} is not told, so neither is its time: one second stands for it",
                 self.without_amount.join(", ")
             ));
         }

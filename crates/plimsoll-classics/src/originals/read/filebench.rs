@@ -4,28 +4,27 @@
 
 use plimsoll_core::comparison::Metric;
 use plimsoll_core::event::PhaseResult;
+use plimsoll_core::num::ratio;
 use plimsoll_core::op::Kind;
 
 use super::{Rate, Reading, before};
 
+/// Operations whose times are repeated in a note.
+const TIMES_MAX: usize = 32;
+
 pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
     let mut readings = Vec::new();
-    let mut operations: Vec<PhaseResult> = Vec::new();
+    let mut operations: Vec<Told> = Vec::new();
     for (line, text) in (1usize..).zip(text.lines()) {
         if let Some((_, rest)) = text.split_once("IO Summary:") {
-            let summary = rates("IO Summary", rest);
+            let summary = Told::read("IO Summary", rest);
             let summary = summary
                 .ok_or_else(|| format!("line {line}: '{}' has no ops and ops/s", text.trim()))?;
-            let mut phases = vec![summary];
-            phases.append(&mut operations);
-            readings.push(Reading {
-                phases,
-                ..Reading::default()
-            });
+            readings.push(reading(summary, std::mem::take(&mut operations)));
         } else if let Some((name, rest)) = text.trim().split_once(char::is_whitespace)
             && rest.contains("ops/s")
         {
-            operations.extend(rates(name, rest));
+            operations.extend(Told::read(name, rest));
         }
     }
     if readings.is_empty() {
@@ -34,17 +33,63 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
     Ok(readings)
 }
 
-fn rates(name: &str, text: &str) -> Option<PhaseResult> {
-    let text = text.replace([',', '(', ')', '[', ']'], " ");
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let ops = before(&words, "ops")?;
-    let per_s = before(&words, "ops/s")?;
-    let rate = Rate {
-        name: name.into(),
-        metric: Metric::OpsPerSecond,
-        per_s,
-        amount: ops,
-        kind: Kind::Write,
+/// A run: its summary, and its operations. Their own rates are whole numbers; all took as long as
+/// the run did, which the summary tells to a thousandth of an operation a second.
+fn reading(summary: Told, operations: Vec<Told>) -> Reading {
+    let seconds = ratio(summary.ops, summary.per_s);
+    let mut times = Vec::new();
+    let mut phases = Vec::new();
+    for mut told in std::iter::once(summary).chain(operations) {
+        if seconds > 0.0 {
+            told.per_s = told.ops / seconds;
+        }
+        if let (Some(mean), true) = (told.mean_ms, times.len() < TIMES_MAX) {
+            times.push(format!("{} {mean}", told.name));
+        }
+        phases.push(told.result());
+    }
+    let told = !times.is_empty();
+    let note = || {
+        format!(
+            "mean times as filebench tells them, in ms/op: {}",
+            times.join(", ")
+        )
     };
-    Some(rate.result())
+    Reading {
+        phases,
+        notes: told.then(note).into_iter().collect(),
+        ..Reading::default()
+    }
+}
+
+/// A line of the text.
+struct Told {
+    name: String,
+    ops: f64,
+    per_s: f64,
+    mean_ms: Option<f64>,
+}
+
+impl Told {
+    fn read(name: &str, text: &str) -> Option<Told> {
+        let text = text.replace([',', '(', ')', '[', ']'], " ");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Some(Told {
+            name: name.into(),
+            ops: before(&words, "ops")?,
+            per_s: before(&words, "ops/s")?,
+            mean_ms: before(&words, "ms/op"),
+        })
+    }
+
+    fn result(self) -> PhaseResult {
+        let rate = Rate {
+            name: self.name,
+            metric: Metric::OpsPerSecond,
+            per_s: self.per_s,
+            amount: self.ops,
+            kind: Kind::Write,
+        };
+        rate.result()
+    }
 }

@@ -28,7 +28,42 @@ const RATES: [&str; 2] = ["rate", "rate_iops"];
 /// jobs stay within 64 bits.
 const BYTES_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// What reads here, for those who have something else.
+const WANTED: &str = "only its JSON is read: run fio with --output-format=json (or json+, which also \
+     tells how times are distributed)";
+
+/// Whether a text is fio's, whatever its form.
+pub(super) fn is_result(text: &str) -> bool {
+    text.contains("\"fio version\"") || other_form(text).is_some()
+}
+
+/// The form of an output that is not JSON.
+fn other_form(text: &str) -> Option<&'static str> {
+    // `terse_version;fio-3.33;job;…`; the first line of a version 2 has no name.
+    let is_terse = |line: &str| {
+        let mut fields = line.split(';');
+        let version = fields
+            .next()
+            .and_then(|word| word.trim().parse::<u8>().ok());
+        let program = fields.next().is_some_and(|word| word.starts_with("fio-"));
+        version.is_some_and(|version| (2..=9).contains(&version)) && program
+    };
+    let is_normal = |line: &str| line.contains(": (groupid=") && line.contains("err=");
+    if text.lines().any(is_terse) {
+        Some("terse output")
+    } else if text.lines().any(is_normal) {
+        Some("normal output")
+    } else {
+        None
+    }
+}
+
 pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
+    if !text.contains("\"fio version\"")
+        && let Some(form) = other_form(text)
+    {
+        return Err(format!("it is fio's {form}, and {WANTED}"));
+    }
     let mut readings = Vec::new();
     let mut at = 0;
     while let Some(found) = text[at..].find('{') {
@@ -136,17 +171,9 @@ fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Res
         }
         let mut stats = OpStats::default();
         stats.0.insert(*kind, kind_stats(told, error, is_open));
-        if *kind == Kind::Write && job["sync"]["total_ios"].as_u64().unwrap_or(0) > 0 {
-            let syncs = kind_stats(&job["sync"], 0, is_open);
-            if syncs.ops() > 0 {
-                stats.0.insert(Kind::Fsync, syncs);
-            }
-        }
         // A job's CPU is one figure; each direction has its share of the operations.
-        let cpu = |key| {
-            let percent = figure(job, key) * figure(job, "job_runtime") * 1e6 / 100.0;
-            round_u64(percent * ratio(ops, all))
-        };
+        let runtime_ns = runtime_ns(job);
+        let cpu = |key| round_u64(figure(job, key) / 100.0 * runtime_ns * ratio(ops, all));
         reading.add(PhaseResult {
             name: if ran.len() == 1 {
                 name.into()
@@ -162,11 +189,41 @@ fn one(job: &Value, global: &Value, version: &str, reading: &mut Reading) -> Res
             workers: Vec::new(),
         });
     }
+    if let Some(syncs) = syncs(job, name) {
+        reading.add(syncs);
+    }
     Ok(())
 }
 
+/// The syncs of a job, which are no writes: fio tells their number and times by themselves.
+fn syncs(job: &Value, name: &str) -> Option<PhaseResult> {
+    let told = &job["sync"];
+    let ops = figure(told, "total_ios");
+    let syncs = kind_stats(told, 0, false);
+    let wall = wall(job);
+    (ops > 0.0 && syncs.ops() > 0).then(|| PhaseResult {
+        name: format!("{name}: sync"),
+        metric: Metric::OpsPerSecond,
+        value: ratio(ops, wall.as_secs_f64()),
+        wall,
+        stats: OpStats(std::iter::once((Kind::Fsync, syncs)).collect()),
+        user_cpu_ns: 0,
+        system_cpu_ns: 0,
+        workers: Vec::new(),
+    })
+}
+
+/// How long a job ran; before fio 3.3 only its directions tell.
+fn runtime_ns(job: &Value) -> f64 {
+    match figure(job, "job_runtime") {
+        told if told > 0.0 => told * 1e6,
+        _ => wall(job).0 as f64,
+    }
+}
+
 fn kind_stats(told: &Value, error: i64, is_open: bool) -> KindStats {
-    let service = times(told).map_or_else(Histogram::new, histogram);
+    let service =
+        times(told).map_or_else(Histogram::new, |times| histogram(times, count(told, times)));
     KindStats {
         bytes: round_u64(figure(told, "io_bytes")),
         errors: u64::from(error != 0),
@@ -185,8 +242,19 @@ fn times(told: &Value) -> Option<&Value> {
     let all = || ["clat_ns", "lat_ns"].iter().map(|key| &told[*key]);
     all()
         .find(|times| times["bins"].is_object())
-        .or_else(|| all().find(|times| times["percentile"].is_object()))
-        .or_else(|| all().find(|times| figure(times, "N") > 0.0))
+        .or_else(|| all().find(|t| t["percentile"].is_object() && count(told, t) > 0.0))
+        .or_else(|| all().find(|times| count(told, times) > 0.0))
+}
+
+/// How many times were taken: versions before 3.17 or so do not tell, and took that of every
+/// operation.
+fn count(told: &Value, times: &Value) -> f64 {
+    match times["N"].as_f64() {
+        Some(_) => figure(times, "N"),
+        // Zeros where measuring was switched off.
+        None if figure(times, "max") > 0.0 => figure(told, "total_ios"),
+        None => 0.0,
+    }
 }
 
 /// Whether these times tell no buckets (plain JSON).
@@ -194,15 +262,15 @@ fn is_plain(told: &Value) -> bool {
     times(told).is_some_and(|times| !times["bins"].is_object())
 }
 
-fn histogram(times: &Value) -> Histogram {
+fn histogram(times: &Value, n: f64) -> Histogram {
     let bins = match times["bins"].as_object() {
         Some(bins) => bins
             .iter()
             .filter_map(|(value, count)| Some((value.parse().ok()?, count.as_u64()?)))
             .collect(),
-        None => steps(times),
+        None => steps(times, n),
     };
-    let sum = figure(times, "mean") * figure(times, "N");
+    let sum = figure(times, "mean") * n;
     let (min, max) = (figure(times, "min"), figure(times, "max"));
     Histogram::from_counts(bins, round_u64(sum), round_u64(min), round_u64(max))
 }
@@ -210,8 +278,8 @@ fn histogram(times: &Value) -> Histogram {
 /// Counts that give the percentiles in the file again: between two of them all values are the upper
 /// one, and those above the last are the largest. Without percentiles all are the mean. Number, sum,
 /// smallest and largest value are told by themselves and stay exact.
-fn steps(times: &Value) -> BTreeMap<u64, u64> {
-    let all = round_u64(figure(times, "N"));
+fn steps(times: &Value, n: f64) -> BTreeMap<u64, u64> {
+    let all = round_u64(n);
     let mut told: Vec<(f64, u64)> = times["percentile"]
         .as_object()
         .into_iter()
@@ -226,7 +294,7 @@ fn steps(times: &Value) -> BTreeMap<u64, u64> {
     let mut below = 0;
     for (percent, value) in told {
         // fio gives the bucket in which the count first reaches this share.
-        let upto = round_u64((figure(times, "N") * percent / 100.0).ceil()).min(all);
+        let upto = round_u64((n * percent / 100.0).ceil()).min(all);
         let more = upto.saturating_sub(below);
         if more > 0 {
             *counts.entry(value).or_default() += more;

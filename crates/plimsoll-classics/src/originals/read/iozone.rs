@@ -30,7 +30,21 @@ pub(super) fn read(text: &str) -> Result<Vec<Reading>, String> {
             }),
         }
     }
+    if readings.is_empty() && text.lines().any(is_table) {
+        return Err(
+            "it is a table of the single-file mode (-a, -R or no -t); only the report of the \
+             throughput mode is read: run iozone with -t and the number of processes"
+                .into(),
+        );
+    }
     Ok(readings)
+}
+
+/// Whether it is the heading of the single-file mode's table, or of its form for spreadsheets.
+pub(super) fn is_table(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let first = words.next().unwrap_or_default().to_ascii_lowercase();
+    first == "kb" && words.next() == Some("reclen") || line.contains("The top row is records sizes")
 }
 
 fn rate(who: &str, rest: &str) -> Option<Rate> {

@@ -92,11 +92,11 @@ impl Format {
     #[must_use]
     pub fn guess(text: &str) -> Option<Format> {
         let any = |test: fn(&str) -> bool| text.lines().any(test);
-        if text.contains("\"fio version\"") {
+        if fio::is_result(text) {
             Some(Format::Fio)
         } else if any(bonnie::is_result) {
             Some(Format::Bonnie)
-        } else if any(|line| line.contains("throughput for")) {
+        } else if any(|line| line.contains("throughput for") || iozone::is_table(line)) {
             Some(Format::Iozone)
         } else if any(|line| line.contains("IO Summary")) {
             Some(Format::Filebench)

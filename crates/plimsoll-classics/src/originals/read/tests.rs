@@ -68,6 +68,69 @@ fn fio_tells_directions_and_distributions() {
     }
 }
 
+/// fio 3.1 to 3.16 tell no number of times, and 3.1 no runtime of a job.
+#[test]
+fn early_fio_3_tells_times_without_their_number() {
+    let early = FIO
+        .replace(
+            "\"N\": 3,\n        \"bins\": { \"1000\": 1, \"1500\": 1, \"5000\": 1 }",
+            "\"percentile\": { \"50.0\": 1500, \"99.0\": 5000 }",
+        )
+        .replace("{\"N\": 3}", "{\"mean\": 2600.0, \"max\": 5100}")
+        .replace("{\"N\": 1}", "{\"mean\": 0.0, \"max\": 0}")
+        .replace("\"job_runtime\": 1000,", "");
+    assert!(
+        early.contains("99.0") && !early.contains("\"N\""),
+        "{early}"
+    );
+    let reading = read(Format::Fio, &early).unwrap().swap_remove(0);
+    let reads = &reading.phases[0].stats.0[&Kind::Read];
+    assert_eq!(
+        (reads.ops(), reads.service.max_ns(), reads.service.sum_ns()),
+        (3, 5_000, 7_500)
+    );
+    assert!((5_000..5_100).contains(&reads.response.quantile_ns(0.99)));
+    // Three quarters of the operations, of a fifth of a second.
+    assert_eq!(reading.phases[0].system_cpu_ns, 150_000_000);
+    // What was not measured is not a time of 0.
+    assert!(reading.phases[1].stats.0[&Kind::Write].response.is_empty());
+}
+
+#[test]
+fn syncs_of_a_job_are_no_writes() {
+    let synced = FIO.replace(
+        "\"sync\": { \"total_ios\": 0 }",
+        "\"sync\": { \"total_ios\": 2, \"lat_ns\": { \"N\": 2, \"mean\": 9000.0, \"min\": 8000, \"max\": 10000 } }",
+    );
+    let expect = named(&[("x: read", 3.0), ("x: write", 1.0), ("x: sync", 2.0)]);
+    assert_eq!(figures(&synced), expect);
+    let reading = read(Format::Fio, &synced).unwrap().swap_remove(0);
+    let kinds: Vec<Vec<Kind>> = reading
+        .phases
+        .iter()
+        .map(|p| p.stats.0.keys().copied().collect())
+        .collect();
+    assert_eq!(kinds, [[Kind::Read], [Kind::Write], [Kind::Fsync]]);
+    assert_eq!(reading.phases[2].stats.response().max_ns(), 10_000);
+    assert_eq!(reading.phases[2].wall, Nanos::SECOND);
+}
+
+#[test]
+fn other_forms_of_fio_are_refused_with_what_can_be_read() {
+    let terse = "3;fio-3.33;x;0;0;4096;40960;10240;100;0;0;0.0;0.0\n";
+    let five = "fio: a warning\n5;fio-3.42;x;0;0;4096;40960;10240;100\n";
+    let normal = "x: (g=0): rw=read, bs=(R) 4096B-4096B\nfio-3.33\n\nx: (groupid=0, jobs=1): err= 0: pid=7\n  read: IOPS=10, BW=40KiB/s\n";
+    for (text, word) in [(terse, "terse"), (five, "terse"), (normal, "normal")] {
+        assert_eq!(Format::guess(text), Some(Format::Fio), "{text}");
+        let error = read(Format::Fio, text).unwrap_err().to_string();
+        assert!(
+            error.contains(word) && error.contains("--output-format=json"),
+            "{error}"
+        );
+    }
+    assert_eq!(Format::guess("1;2;3\n"), None);
+}
+
 #[test]
 fn bonnie_goes_by_its_format_version() {
     let numbers = "100,9,2048,50,1024,40,300,8,4096,60,512.5,7";
@@ -210,7 +273,59 @@ fn filebench_tells_its_summary_and_operations() {
         assert_eq!(figures(text), expect);
         let reading = read(Format::Filebench, text).unwrap().swap_remove(0);
         assert_eq!(reading.phases[0].wall, Nanos(60_000_000_000));
+        assert!(
+            reading.notes[0].contains("fsyncfile2 12"),
+            "{:?}",
+            reading.notes
+        );
     }
+}
+
+#[test]
+fn operations_of_filebench_have_the_length_of_the_run_and_no_rounded_rate() {
+    let text = "5.300: Per-Operation Breakdown\n\
+        newvid    5ops        1ops/s   0.0mb/s      0.5ms/op [0.002ms - 0.1ms]\n\
+        serving   2120ops      400ops/s  99.9mb/s      3.1ms/op [0.002ms - 0.1ms]\n\
+        5.300: IO Summary:  2125 ops 400.943 ops/s 400/0 rd/wr  99.9mb/s 3.100ms/op\n";
+    let reading = read(Format::Filebench, text).unwrap().swap_remove(0);
+    let [_, newvid, serving] = &reading.phases[..] else {
+        panic!("{:?}", reading.phases);
+    };
+    assert!((newvid.value - 5.0 / 5.3).abs() < 1e-4, "{}", newvid.value);
+    for phase in [newvid, serving] {
+        let seconds = phase.wall.as_secs_f64();
+        assert!((seconds - 5.3).abs() < 1e-4, "{}: {seconds}", phase.name);
+    }
+}
+
+#[test]
+fn a_rate_without_an_amount_keeps_its_processor_time() {
+    // putc and getc say 54 and 51 percent, and not how much they moved.
+    let line = "1.98,2.00a,host,1,1,64M,,8192,5,400,54,90000,20,50000,10,300,51,90000,20,5000,10,,,,,,,,,,,,,,,,,,\
+        10us,10us,10us,10us,10us,10us,,,,,,";
+    let reading = read(Format::Bonnie, line).unwrap().swap_remove(0);
+    for (name, percent) in [("putc", 0.54), ("getc", 0.51)] {
+        let phase = reading
+            .phases
+            .iter()
+            .find(|phase| phase.name == name)
+            .unwrap();
+        let share = phase.system_cpu_ns as f64 / phase.wall.0 as f64;
+        assert!((share - percent).abs() < 1e-6, "{name}: {share}");
+    }
+    let told = reading.notes.iter().any(|note| note.contains("putc, getc"));
+    assert!(told, "{:?}", reading.notes);
+}
+
+#[test]
+fn what_iozone_prints_of_a_single_file_is_named() {
+    let text = "\tCommand line used: iozone -a\n\
+        random    random     bkwd\n\
+        kB  reclen    write  rewrite    read    reread    read     write\n\
+        64       4   372517   1279447  2203800  3203069 2467108  1279447\n";
+    assert_eq!(Format::guess(text), Some(Format::Iozone));
+    let error = read(Format::Iozone, text).unwrap_err().to_string();
+    assert!(error.contains("-t"), "{error}");
 }
 
 #[test]

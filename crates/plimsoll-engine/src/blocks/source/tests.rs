@@ -3,7 +3,7 @@
 
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::workload::Blocks;
-use plimsoll_core::workload::blocks::{Extent, Group, Region};
+use plimsoll_core::workload::blocks::{Extent, Group, Positions, Region};
 
 use super::*;
 
@@ -232,6 +232,7 @@ fn thinking_comes_after_every_so_many_turns_of_a_slot() {
         g.pace = Pace::Closed {
             think: Nanos(1_000),
             every: 2,
+            drains: false,
         };
         g.delay = Nanos(500);
         g.work = Work::Each(5);
@@ -322,6 +323,62 @@ fn the_rest_behind_the_stonewall_is_synced_only_where_that_was_asked_for() {
 }
 
 #[test]
+fn where_the_first_breaks_off_the_others_only_after_its_sync_the_rest_stays_undone() {
+    let group = group(|g| {
+        g.workers = 2;
+        g.extent.shared = false;
+        g.finish = vec![Finish::Fsync];
+        (g.after, g.breaks_off) = (vec![Finish::Fsync, Finish::Close], true);
+    });
+    let mut all = sources(&group, true);
+    let (mut slow, mut first) = (all.remove(1), all.remove(0));
+    let mut now = Nanos(0);
+    assert_eq!(play(&mut first, &mut now, 64).len(), 64);
+    // All its records are through, but it has not synced them.
+    assert_eq!(play(&mut slow, &mut now, 10).len(), 10);
+    let fsync = play(&mut first, &mut now, 1);
+    assert_eq!((kinds(&fsync), fsync[0].1), (vec![Kind::Fsync], true));
+    assert_eq!(play(&mut slow, &mut now, 10).len(), 10);
+    let close = play(&mut first, &mut now, 9);
+    // What it has just synced is not synced again.
+    assert_eq!((kinds(&close), close[0].1), (vec![Kind::Close], false));
+    // Now the other one ends, with its own sync, and does not complete its file.
+    let last = play(&mut slow, &mut now, 99);
+    assert_eq!(kinds(&last), [Kind::Fsync, Kind::Close]);
+    assert_eq!([last[0].1, last[1].1], [true, false]);
+    assert_eq!(slow.result().ops, 20);
+}
+
+#[test]
+fn what_comes_after_the_measured_time_is_not_counted_and_then_the_storage_rests() {
+    let rest = Nanos(5_000);
+    let group = group(|g| {
+        g.mix = vec![Turn::of(TurnKind::Write, KIB4)];
+        g.workers = 2;
+        g.extent.shared = false;
+        (g.after, g.rest) = (vec![Finish::Fsync, Finish::Close], rest);
+    });
+    let mut all = sources(&group, true);
+    let (mut slow, mut first) = (all.remove(1), all.remove(0));
+    let mut now = Nanos(0);
+    play(&mut slow, &mut now, 3);
+    for (source, counted) in [(&mut first, 64), (&mut slow, 3)] {
+        let done = play(source, &mut now, 99);
+        let (last, work) = done.split_last_chunk::<2>().map(|(a, b)| (b, a)).unwrap();
+        assert_eq!(kinds(last), [Kind::Fsync, Kind::Close]);
+        assert!(last.iter().all(|(_, counted)| !counted));
+        // Who was cut short completes the file, uncounted.
+        assert_eq!(source.result().ops, counted);
+        assert!(work.iter().all(|(request, _)| request.kind == Kind::Write));
+    }
+    let before = now;
+    let mut third = sources(&group, true).remove(0);
+    let done = play(&mut third, &mut now, 99).len() as u64;
+    assert_eq!(now, before + Nanos(10 * done) + rest);
+    assert_eq!(third.result().ended, before + Nanos(10 * 64));
+}
+
+#[test]
 fn the_workers_of_a_group_share_one_trace() {
     let op = |at| Traced {
         at: Nanos(at),
@@ -359,5 +416,119 @@ fn what_an_open_loop_did_not_hand_over_is_counted() {
     let done = play(&mut source, &mut Nanos(0), 10);
     assert_eq!(done[9].0.intended_at, Nanos(9_000));
     // 10 .. 99 of a microsecond each.
-    assert_eq!(source.left_before(Nanos(100_000)), 90);
+    assert_eq!(source.left_before(Nanos(100_000), &mut |_| {}), 90);
+}
+
+/// Reads and writes of these sizes, each kind with places of its own.
+fn of_sizes(offsets: Offsets, reads: &[u32], writes: &[u32]) -> Group {
+    group(|g| {
+        let of = |kind| move |bytes: &u32| Turn::of(kind, *bytes);
+        let reads = reads.iter().map(of(TurnKind::Read));
+        g.mix = reads
+            .chain(writes.iter().map(of(TurnKind::Write)))
+            .collect();
+        g.positions = Positions::ByKind;
+        g.offsets = offsets;
+        g.work = Work::Bytes(g.extent.bytes);
+    })
+}
+
+#[test]
+fn an_operation_may_begin_at_any_of_the_smallest_blocks_of_its_kind() {
+    let group = Group {
+        work: Work::Each(4_000),
+        ..of_sizes(Offsets::Uniform, &[512, 16_384], &[4096, 65_536])
+    };
+    let mut source = sources(&group, false).remove(0);
+    let done = play(&mut source, &mut Nanos(0), 10_000);
+    let share = |kind, bytes, unit: u64| {
+        let of = done.iter().map(|(request, _)| request);
+        let of: Vec<_> = of.filter(|r| r.kind == kind && r.len == bytes).collect();
+        let aligned = of.iter().filter(|r| r.offset.is_multiple_of(unit));
+        aligned.count() as f64 / of.len() as f64
+    };
+    assert!((share(Kind::Read, 512, 512) - 1.0).abs() < 1e-9);
+    // One in eight, and one in sixteen, not all.
+    assert!((0.08..0.18).contains(&share(Kind::Read, 16_384, 4_096)));
+    assert!((share(Kind::Write, 65_536, 4096) - 1.0).abs() < 1e-9);
+    assert!((0.01..0.15).contains(&share(Kind::Write, 65_536, 65_536)));
+    let end = |(request, _): &(Request, bool)| request.offset + u64::from(request.len);
+    assert!(done.iter().map(end).max() <= Some(group.extent.bytes));
+}
+
+#[test]
+fn mixed_sizes_reach_every_block_once_and_are_cut_where_one_was_reached() {
+    let group = of_sizes(Offsets::Permutation, &[4096, 16_384], &[4096, 8192]);
+    let mut source = sources(&group, false).remove(0);
+    let done = play(&mut source, &mut Nanos(0), 10_000);
+    let mut reached = vec![0; 64];
+    for (request, _) in &done {
+        for page in 0..request.len / KIB4 {
+            reached[(request.offset / 4096) as usize + page as usize] += 1;
+        }
+    }
+    assert_eq!(reached, vec![1; 64]);
+    let sizes: std::collections::BTreeSet<u32> = done.iter().map(|(r, _)| r.len).collect();
+    assert!(sizes.len() > 1, "{sizes:?}");
+}
+
+#[test]
+fn reads_and_writes_in_order_each_go_their_own_way() {
+    let group = of_sizes(Offsets::Sequential, &[4096], &[8192]);
+    let mut source = sources(&group, false).remove(0);
+    let done = play(&mut source, &mut Nanos(0), 10_000);
+    for kind in [Kind::Read, Kind::Write] {
+        let of = done.iter().filter(|(request, _)| request.kind == kind);
+        let mut at = 0;
+        for (request, _) in of {
+            assert_eq!(request.offset, at, "{kind}");
+            at = (request.offset + u64::from(request.len)) % group.extent.bytes;
+        }
+    }
+    let bytes: u64 = done.iter().map(|(request, _)| u64::from(request.len)).sum();
+    // It begins what it may begin, and no more.
+    assert!((group.extent.bytes..group.extent.bytes + 8192).contains(&bytes));
+}
+
+#[test]
+fn a_pass_begins_when_nothing_of_the_last_is_in_flight() {
+    let group = group(|g| {
+        (g.depth, g.work) = (2, Work::Each(8));
+        g.cold_every_bytes = 4 * 4096;
+    });
+    let source = sources(&group, false).remove(0);
+    let mut source = source.with_passes(super::super::Passes::new(4 * 4096, None));
+    let now = Nanos(0);
+    let mut begun = Vec::new();
+    for slot in [0, 1, 0, 1] {
+        let Next::Request(request) = source.next(now, slot).unwrap() else {
+            panic!("a turn of the first pass is due");
+        };
+        begun.push((slot, request));
+        if begun.len() == 4 {
+            break;
+        }
+        if begun.len() > 1 {
+            end(&mut source, begun[begun.len() - 2], now);
+        }
+    }
+    assert_eq!(source.next(now, 0).unwrap(), Next::Wait);
+    end(&mut source, begun[2], Nanos(5));
+    end(&mut source, begun[3], Nanos(7));
+    assert_eq!(source.next(Nanos(7), 0).unwrap(), Next::Again);
+    let Next::Request(request) = source.next(Nanos(9), 0).unwrap() else {
+        panic!("the next pass has begun");
+    };
+    // Its first operation is not late by the time that dropping pages took.
+    assert_eq!((request.offset, request.intended_at), (4 * 4096, Nanos(9)));
+}
+
+fn end(source: &mut BlockSource, (slot, request): (u32, Request), at: Nanos) {
+    let sample = Sample {
+        request,
+        submitted_at: at,
+        completed_at: at,
+        result: Ok(request.len.into()),
+    };
+    source.completed(slot, &sample);
 }

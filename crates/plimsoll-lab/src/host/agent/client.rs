@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node as a host: every question and action goes to the agent there.
 
-use plimsoll_core::plan::{Action, Cmd, Node, Reach, Step};
+use plimsoll_core::plan::{Action, Cmd, Node, Proof, Reach, Step};
 use plimsoll_core::target::TargetFacts;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::program::Program;
 use crate::host::clock::{Clock, SystemClock};
 use crate::host::command::{self, SearchPath};
 use crate::host::error::HostError;
-use crate::host::{Host, Usage, files};
+use crate::host::{Host, StrangerReport, Usage, files};
 
 /// How long an action may take there. Every action has a limit of its own on the node, far below;
 /// a connection that is cut is told within seconds by the command that holds it. This one is for
@@ -303,6 +303,14 @@ impl Host for AgentHost {
         };
         match self.ask(&request, ACTION_LIMIT)? {
             Answer::Place(place) => Ok(place),
+            other => Err(self.unfitting(&other)),
+        }
+    }
+
+    fn strange(&self, closed: &Proof) -> Result<StrangerReport, HostError> {
+        let request = Request::Strange(Box::new(closed.clone()));
+        match self.ask(&request, ACTION_LIMIT)? {
+            Answer::Stranger(report) => Ok(report),
             other => Err(self.unfitting(&other)),
         }
     }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use super::channel::{Broken, Channel};
 use super::message::{Answer, PROTOCOL, Request, written};
 use super::program::Program;
-use super::{COPY_DIR, MADE_FILE, READY_LINE, trouble};
+use super::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE, trouble};
+use crate::host::MARK_FILE;
 use crate::host::clock::{Clock, SystemClock};
 use crate::host::command::{self, Ready, SearchPath};
 use crate::host::error::HostError;
@@ -88,6 +89,7 @@ impl Connection {
             program: &path,
             args,
             env: &std::collections::BTreeMap::new(),
+            state: None,
             mark: CONNECTION_MARK,
             shown: prefix.join(" "),
         };
@@ -168,6 +170,11 @@ impl Connection {
                 program.machine
             )));
         }
+        if let Some(at) = has.strip_prefix("foreign") {
+            return Err(self.error(&format!(
+                "its directory {dir} is not safe to work in:{at} belongs to another user, or other users may                  write there; give a directory of your own, as dir in the inventory"
+            )));
+        }
         let uploaded = if has == "have" {
             None
         } else {
@@ -245,6 +252,7 @@ impl Connection {
     /// Waits for an answer.
     pub(super) fn receive(&mut self, limit: Duration) -> Result<Answer, Broken> {
         let answer = self.channel().receive(limit, None)?;
+        command::forget_loud(&self.errors);
         Answer::read(&answer).map_err(|text| Broken::Io(std::io::Error::other(text)))
     }
 }
@@ -262,19 +270,27 @@ fn check_dir(dir: &str) -> Result<(), HostError> {
     )))
 }
 
-/// The first line: what machine is it, and has it got this build? Only a copy of our own user counts, and
-/// none that a power cut emptied: to a shell an empty program is one that does nothing well.
+/// The first line: what machine is it, and has it got this build? Only a copy of our own user counts, in
+/// a place that nobody else can change from there up to the root (as [`crate::host::check_way`] has it), and none
+/// that a power cut emptied: to a shell an empty program is one that does nothing well. What is carried
+/// out later lies where it was looked at, links resolved.
 /// `gone` removes what was made for a copy that cannot be used; what others have there stays.
 fn look_line(dir: &str, build: &str) -> String {
+    let dir = dir.trim_end_matches('/');
+    let alone = r#"alone() { Q=$1; E=$2; while :; do S=$(stat -c '%u %a %g' "$Q") || return 1; set -- $S; case $1 in 0|"$I") ;; *) return 1;; esac; case "$E$2" in no[1357]???) ;; *[2367]) return 1;; *[2367]?) [ "$3" = "$G" ] || return 1;; esac; [ "$Q" != / ] || return 0; E=no; Q=${Q%/*}; Q=${Q:-/}; done; }"#;
+    let gone = format!(
+        r#"gone() {{ M=no; [ -e "$A/{MADE_FILE}" ] && M=yes; rm -f "$T" "$F" "$A/{MADE_FILE}"; [ "$(ls -A "$A")" != {MARK_FILE} ] || rm -f "$A/{MARK_FILE}"; rmdir "$A"; [ $M = no ] || rmdir "$D"; printf '\nplimsoll-failed\n'; }}"#
+    );
+    let place = r#"if [ -d "$D" ]; then E=yes; P="$D"; else E=no; P=${D%/*}; P=${P:-/}; fi; H=send; if R=$(cd "$P" && pwd -P); then [ $E = yes ] && [ ! -L "$D" ] && D="$R"; [ $E = yes ] || D="${R%/}/${D##*/}"; if [ -L "$D" ]; then Q="$D"; H=foreign; elif ! alone "$R" $E; then H=foreign; fi; fi"#;
     format!(
-        r#"U=$(umask); umask 077; D="{dir}"; A="$D/{COPY_DIR}"; F="$A/plimsoll-{build}"; gone() {{ M=no; [ -e "$A/{MADE_FILE}" ] && M=yes; rm -f "$T" "$F" "$A/{MADE_FILE}"; rmdir "$A"; [ $M = no ] || rmdir "$D"; printf '\nplimsoll-failed\n'; }}; if [ -x "$F" ] && [ -s "$F" ] && [ -O "$F" ] && [ -O "$A" ]; then H=have; else H=send; fi; printf '\nplimsoll-node %s %s\n' "$(uname -m)" "$H""#
+        r#"U=$(umask); umask 077; D="{dir}"; I=$(id -u); G=-; [ "$(id -un)" != "$(id -gn)" ] || G=$(id -g); {alone}; {place}; A="$D/{COPY_DIR}"; F="$A/plimsoll-{build}"; {gone}; if [ $H = send ] && [ -f "$F" ] && [ ! -L "$F" ] && [ -x "$F" ] && [ -s "$F" ] && [ -O "$F" ] && [ -O "$A" ] && [ ! -L "$A" ]; then if alone "$A" yes; then H=have; else H=foreign; fi; fi; [ $H != foreign ] || H="foreign $Q"; printf '\nplimsoll-node %s %s\n' "$(uname -m)" "$H""#
     )
 }
 
 /// The second line: take so many bytes as the program, whole or not at all, whatever the power does.
 fn take_line(bytes: usize) -> String {
     format!(
-        r#"T="$F.$$"; {{ [ -d "$D" ] || {{ mkdir "$D" && mkdir "$A" && : >"$A/{MADE_FILE}"; }}; }} && {{ [ -d "$A" ] || mkdir "$A"; }} && [ -O "$A" ] && [ ! -L "$A" ] && printf '\nplimsoll-send\n' && head -c {bytes} >"$T" && [ "$(wc -c <"$T")" -eq {bytes} ] && chmod 700 "$T" && {{ sync "$T" || sync; }} && mv "$T" "$F" && printf '\nplimsoll-have\n' || gone"#
+        r#"T="$F.$$"; N=; {{ [ -d "$D" ] || {{ mkdir "$D" && N=new; }}; }} && {{ [ -d "$A" ] || {{ mkdir "$A" && echo {COPY_MARK} >"$A/{MARK_FILE}" && {{ [ -z "$N" ] || : >"$A/{MADE_FILE}"; }}; }}; }} && [ -O "$A" ] && [ ! -L "$A" ] && alone "$A" yes && printf '\nplimsoll-send\n' && head -c {bytes} >"$T" && [ "$(wc -c <"$T")" -eq {bytes} ] && chmod 700 "$T" && {{ sync "$T" || sync; }} && mv "$T" "$F" && printf '\nplimsoll-have\n' || gone"#
     )
 }
 
@@ -285,6 +301,9 @@ const BECOME_LINE: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::path::Path;
 
     #[test]
     fn directories_that_a_shell_would_misread_are_refused() {
@@ -300,6 +319,68 @@ mod tests {
             "/a/../b",
         ] {
             assert!(check_dir(dir).is_err(), "{dir}");
+        }
+    }
+
+    /// What a shell says of a node's directory.
+    fn found(dir: &Path) -> String {
+        let line = look_line(dir.to_str().unwrap(), "abc");
+        let search = SearchPath::new("".as_ref());
+        let host = crate::host::LocalHost::new(search);
+        let said = host.output("sh", &["-c", &line], SHELL_LIMIT).unwrap();
+        let last = said.lines().last().unwrap();
+        let words = last.splitn(3, ' ').nth(2);
+        words.unwrap_or_else(|| panic!("{said}")).to_owned()
+    }
+
+    #[test]
+    fn a_directory_that_others_can_change_is_not_worked_in() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let dir = base.join("node");
+        assert_eq!(found(&dir), "send");
+        assert_eq!(found(&base.join("no/node")), "send");
+        fs::create_dir(&dir).unwrap();
+        let chmod = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (mode, expect) in [
+            (0o755, true),
+            (0o702, false),
+            (0o1777, false),
+            (0o700, true),
+        ] {
+            chmod(&dir, mode);
+            assert_eq!(found(&dir) == "send", expect, "{mode:o}");
+        }
+        for (mode, expect) in [(0o702, false), (0o1777, true), (0o700, true)] {
+            chmod(&base, mode);
+            assert_eq!(found(&dir) == "send", expect, "{mode:o}");
+        }
+        symlink(&dir, base.join("link")).unwrap();
+        assert!(found(&base.join("link")).starts_with("foreign"));
+        // A copy counts in such a place alone, and as a file.
+        let copy = dir.join(COPY_DIR);
+        fs::create_dir(&copy).unwrap();
+        fs::write(copy.join("plimsoll-abc"), "x").unwrap();
+        chmod(&copy.join("plimsoll-abc"), 0o700);
+        chmod(&copy, 0o700);
+        assert_eq!(found(&dir), "have");
+        chmod(&copy, 0o777);
+        assert_eq!(found(&dir), format!("foreign {}", copy.display()));
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_not_worked_in() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().canonicalize().unwrap().join("node");
+        fs::create_dir_all(dir.join("ours")).unwrap();
+        if chown(&dir, Some(12_345), None).is_err() {
+            println!("SKIPPED: only root can give a directory away");
+            return;
+        }
+        for below in [dir.clone(), dir.join("ours"), dir.join("new")] {
+            assert_eq!(found(&below), format!("foreign {}", dir.display()));
         }
     }
 }

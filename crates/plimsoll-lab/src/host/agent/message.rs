@@ -4,18 +4,19 @@
 //! Both sides are the same build, which the greeting checks, so there is one version and no
 //! compatibility: a message that is not understood is a fault.
 
+use plimsoll_core::event::PHASES_MAX;
 use plimsoll_core::load::{Task, Told};
-use plimsoll_core::plan::{Action, Cmd, Step};
+use plimsoll_core::plan::{Action, Cmd, Proof, Step};
 use plimsoll_core::target::{MachineFacts, TargetFacts};
 use plimsoll_core::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-use crate::host::Usage;
+use crate::host::{StrangerReport, Usage};
 
 /// Version of the messages. The greeting itself must stay as it is for ever: it is how two
 /// versions find out that they are two.
-pub(super) const PROTOCOL: u32 = 3;
+pub(super) const PROTOCOL: u32 = 4;
 
 /// A text that is shown to nobody.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +102,8 @@ pub enum Request {
         /// The texts.
         texts: Vec<String>,
     },
+    /// What does another user gain of what this proof says that he does not?
+    Strange(Box<Proof>),
     /// So many free ports in a row.
     FreePorts {
         /// From here on.
@@ -153,6 +156,8 @@ pub enum Answer {
     Count(Option<u64>),
     /// Where a text stands, if anywhere.
     Place(Option<String>),
+    /// What another user gains.
+    Stranger(StrangerReport),
     /// What a command said.
     Said(String),
     /// A command was carried out and did not end with 0.
@@ -190,7 +195,15 @@ impl Answer {
     /// # Errors
     /// When it is none of ours, in words.
     pub fn read(message: &[u8]) -> Result<Answer, String> {
-        serde_json::from_slice(message).map_err(|error| format!("an answer that is none: {error}"))
+        let answer = serde_json::from_slice(message)
+            .map_err(|error| format!("an answer that is none: {error}"))?;
+        if let Answer::Told(told) = &answer
+            && let Told::Played(played) = &**told
+            && played.result.phases.len() > PHASES_MAX
+        {
+            return Err(format!("a trial with more than {PHASES_MAX} phases"));
+        }
+        Ok(answer)
     }
 }
 
@@ -246,6 +259,51 @@ mod tests {
             message.len()
         );
         assert_eq!(Answer::read(&message), Ok(answer));
+    }
+
+    /// Bytes of the message of a false node.
+    const HOSTILE_BYTES: usize = 8 << 20;
+
+    /// As many empty histograms as fit into a message: of all there is they were the largest for
+    /// their bytes.
+    fn hostile() -> String {
+        let empty = r#"{"buckets":[],"sum_ns":0,"min_ns":0,"max_ns":0}"#;
+        let kind = format!(
+            r#"{{"bytes":0,"errors":0,"service":{empty},"response":{empty},"lag":{empty}}}"#
+        );
+        let node = format!(
+            r#"{{"node":"n","clock":{{"ns":0,"uncertainty":0}},"began_ns":0,"length":1,"stats":{{"read":{kind}}},"generator":{{"engine":"","user_cpu_ns":0,"system_cpu_ns":0,"not_submitted":0}}}}"#
+        );
+        let nodes = vec![node.as_str(); HOSTILE_BYTES / node.len()].join(",");
+        format!(
+            r#"{{"told":{{"played":{{"result":{{"trial":{{"block":0,"place":0,"arm":"a","workload":"w"}},"length":1,"prepare":0,"stats":{{}},"generator":{{"engine":"","user_cpu_ns":0,"system_cpu_ns":0,"not_submitted":0}},"fidelity":[],"interrupted":false,"nodes":[{nodes}]}},"began_at":null}}}}}}"#
+        )
+    }
+
+    /// Starts itself again under a limit, which holds for a whole process.
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this program again, under a limit"
+    )]
+    fn a_message_takes_a_stated_multiple_of_its_bytes() {
+        const LIMITED: &str = "PLIMSOLL_TEST_LIMITED";
+        if std::env::var_os(LIMITED).is_some() {
+            let answer = Answer::read(hostile().as_bytes()).unwrap();
+            assert!(matches!(answer, Answer::Told(_)));
+            return;
+        }
+        let name = "host::agent::message::tests::a_message_takes_a_stated_multiple_of_its_bytes";
+        // The multiple, and the test program with the stacks of its threads.
+        let limit = 16 * HOSTILE_BYTES + (320 << 20);
+        let mut limited = std::process::Command::new("prlimit");
+        limited.arg(format!("--as={limit}"));
+        limited.arg(std::env::current_exe().unwrap());
+        limited.args(["--exact", name, "--test-threads=1"]);
+        match limited.env(LIMITED, "1").output() {
+            Ok(output) => assert!(output.status.success(), "{output:?}"),
+            Err(error) => eprintln!("SKIPPED: prlimit cannot be started: {error}"),
+        }
     }
 
     #[test]

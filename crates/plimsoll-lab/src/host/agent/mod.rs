@@ -30,10 +30,13 @@ pub use frame::{FrameError, Frames, MESSAGE_MAX, framed};
 pub use message::{Answer, Request};
 pub use player::{Player, Turn};
 pub use program::Program;
-pub use serve::{forget_copy, serve};
+pub use serve::{copied, forget_copy, serve};
 
 /// Directory in a node's directory that holds the copy of the program.
 const COPY_DIR: &str = "plimsoll-agent";
+
+/// What the mark file in [`COPY_DIR`] says: no journal made that.
+const COPY_MARK: &str = "plimsoll-agent";
 
 /// What the agent says first, as a line: from here on nobody but it reads what is sent.
 const READY_LINE: &str = "plimsoll-agent";

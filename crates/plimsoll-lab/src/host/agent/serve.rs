@@ -8,9 +8,11 @@
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Action, HERE, Step};
 use plimsoll_core::target::TargetFacts;
+use rustix::fs::{AtFlags, Dir, FileType, unlinkat};
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -18,10 +20,10 @@ use std::time::Duration;
 use super::channel::{Broken, Channel};
 use super::message::{Answer, PROTOCOL, Request, Secret, written};
 use super::player::{Player, attend};
-use super::{COPY_DIR, MADE_FILE, READY_LINE};
+use super::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE};
 use crate::host::clock::rfc3339;
 use crate::host::error::HostError;
-use crate::host::{Host, Owner, command_mark};
+use crate::host::{Host, MARK_FILE, Owner, command_mark, places};
 use crate::journal::{Header, Journal, JournalError, Kind, StateDir};
 
 /// How long an agent waits for a request. A controller that measures for longer connects anew; one
@@ -135,6 +137,10 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
         },
         Request::FindText { dirs, texts } => match host.find_text(&dirs, &texts) {
             Ok(place) => Answer::Place(place),
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+        Request::Strange(closed) => match host.strange(&closed) {
+            Ok(report) => Answer::Stranger(report),
             Err(error) => Answer::Failed(error.to_string()),
         },
         Request::Machine => Answer::Machine(Box::new(crate::facts::machine())),
@@ -294,22 +300,101 @@ fn undo(host: &mut dyn Host, state: &StateDir, id: &str, action: &Action) -> Res
     Ok(())
 }
 
+/// The copy of the program in a node's directory, while no journal may need it there.
+struct Copied {
+    path: PathBuf,
+    held: OwnedFd,
+    /// What we put there.
+    ours: Vec<OsString>,
+    /// Whether there is anything else.
+    is_shared: bool,
+}
+
+impl Copied {
+    /// Looks for it: a directory that is ours alone and carries the mark of copies.
+    fn find(state: &StateDir) -> Option<Copied> {
+        if !state.journal_files().ok()?.is_empty() {
+            return None;
+        }
+        let path = state.path().join(COPY_DIR);
+        let held = places::hold(&path).ok()??;
+        let mut copied = Copied {
+            ours: Vec::new(),
+            is_shared: false,
+            path,
+            held,
+        };
+        let mut is_marked = false;
+        for entry in Dir::read_from(&copied.held).ok()? {
+            let name = OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned();
+            if name == "." || name == ".." {
+                continue;
+            }
+            let found = places::look(&copied.held, &name).ok()?;
+            let is_file = places::kind(&found) == FileType::RegularFile;
+            let is_mark = name == MARK_FILE;
+            is_marked |= is_mark && is_file;
+            if is_file && (is_mark || is_of_copy(&name)) {
+                copied.ours.push(name);
+            } else {
+                copied.is_shared = true;
+            }
+        }
+        let mark = copied.path.join(MARK_FILE);
+        let is_ours = is_marked
+            && std::fs::read_to_string(mark).is_ok_and(|text| text.trim_end() == COPY_MARK);
+        // The mark goes last.
+        copied.ours.sort_by_key(|name| name == MARK_FILE);
+        is_ours.then_some(copied)
+    }
+
+    /// What goes of it: the mark stays while something else is there.
+    fn goes(&self) -> impl Iterator<Item = &OsString> {
+        let names = self.ours.iter();
+        names.filter(|name| *name != MARK_FILE || !self.is_shared)
+    }
+}
+
+/// Whether we give such names to what is in [`COPY_DIR`]: `plimsoll-BUILD`, with the number of a process
+/// while it is copied, and [`MADE_FILE`].
+fn is_of_copy(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    let copy = name.strip_prefix("plimsoll-").map(|build| {
+        let (build, process) = build.split_once('.').unwrap_or((build, "0"));
+        let is_build = !build.is_empty() && build.chars().all(|c| c.is_ascii_hexdigit());
+        is_build && !process.is_empty() && process.chars().all(|c| c.is_ascii_digit())
+    });
+    copy.unwrap_or(name == MADE_FILE)
+}
+
+/// What [`forget_copy`] would remove.
+#[must_use]
+pub fn copied(state: &StateDir) -> Vec<PathBuf> {
+    let Some(copied) = Copied::find(state) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = copied.goes().map(|name| copied.path.join(name)).collect();
+    if !copied.is_shared {
+        paths.push(copied.path);
+    }
+    paths
+}
+
 /// Removes the copy of the program from a node's directory, and that directory if it was made for
 /// the copy and is empty, unless a journal is left there. Fine when there is no copy.
 pub fn forget_copy(state: &StateDir) {
-    if !matches!(state.journal_files(), Ok(files) if files.is_empty()) {
+    let Some(copied) = Copied::find(state) else {
         return;
-    }
-    let dir = state.path().join(COPY_DIR);
-    let ours = dir
-        .symlink_metadata()
-        .is_ok_and(|data| data.is_dir() && data.uid() == rustix::process::geteuid().as_raw());
-    if !ours {
-        return;
-    }
-    let made = dir.join(MADE_FILE).exists();
+    };
+    let made = copied.ours.iter().any(|name| name == MADE_FILE);
     // What stays for another reason than being used harms nobody, and goes the next time.
-    let _ = std::fs::remove_dir_all(&dir);
+    for name in copied.goes() {
+        let _ = unlinkat(&copied.held, name, AtFlags::empty());
+    }
+    // Each only if it is empty.
+    let _ = std::fs::remove_dir(&copied.path);
     let _ = std::fs::remove_dir(state.journals());
     if made {
         let _ = std::fs::remove_dir(state.path());

@@ -52,6 +52,7 @@ fn add_mount(plan: &mut Plan, order: &Order<'_>, cluster: &Cluster<'_>, (why, na
     let look = Action::MountIs {
         path: at.clone(),
         file_system: FILE_SYSTEM.into(),
+        sources: vec!["ceph-fuse".into()],
     };
     // Undone first: unmounting while the process still lives lets it finish what it holds.
     plan.step("see the file system mounted", look, unmount());

@@ -130,6 +130,7 @@ fn add_mount(plan: &mut Plan, order: &Order<'_>, own: &[String], [below, at]: [&
     let look = Action::MountIs {
         path: at.into(),
         file_system: FILE_SYSTEM.into(),
+        sources: vec![below.into()],
     };
     plan.step("see the decrypted view mounted", look, Some(unmount));
 }

@@ -7,7 +7,7 @@
 use plimsoll_core::plan::{Action, Arg, Cmd, Made, Node, Plan, Proof, Server};
 
 use super::nfs::kernel::{self, Kernel};
-use super::node;
+use super::node::{self, file_system::MOUNT_OPTIONS};
 use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet};
 
 /// The stack `drbd`.
@@ -42,6 +42,10 @@ impl Stack for Drbd {
             ports: 0,
             place: Place::Here,
         })
+    }
+
+    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+        Some(super::ANYBODY)
     }
 
     fn needs_machines(&self, _: &Choice) -> bool {
@@ -140,6 +144,8 @@ struct Half<'a> {
     dir: String,
     /// Of both, the same on both sides.
     addresses: [&'a str; 2],
+    /// Who may mount what it serves.
+    clients: Vec<String>,
 }
 
 impl<'a> Half<'a> {
@@ -149,6 +155,7 @@ impl<'a> Half<'a> {
             node,
             dir: order.dir_on(&node.dir),
             addresses: [&servers[0].address, &servers[1].address],
+            clients: node::clients_of(order, node),
         };
         [half(&servers[0]), half(&servers[1])]
     }
@@ -161,6 +168,7 @@ impl<'a> Half<'a> {
             version: "3",
             is_async: false,
             transfer_bytes: TRANSFER_BYTES,
+            clients: self.clients.clone(),
         }
     }
 
@@ -243,12 +251,16 @@ impl<'a> Half<'a> {
         let point = Action::MakeDir(at.into());
         let remove = Some(Action::RemoveDir(at.into()));
         plan.step_on(on, "make the mount point", point, remove);
-        let mount = Action::Run(Cmd::new("mount", ["-t", "ext4", DEVICE, at]));
+        let mount = Action::Run(Cmd::new(
+            "mount",
+            ["-t", "ext4", "-o", MOUNT_OPTIONS, DEVICE, at],
+        ));
         let unmount = Some(Action::Unmount(at.into()));
         plan.step_on(on, "mount the file system", mount.clone(), unmount);
         let look = Action::MountIs {
             path: at.into(),
             file_system: "ext4".into(),
+            sources: vec![DEVICE.into()],
         };
         plan.step_on(on, "see the file system mounted", look, None);
         self.on(mount)

@@ -31,6 +31,7 @@ pub(super) fn plan(
     let is_gone = |node: &&Node| record.is_stopped(&cluster.mark(node));
     let gone = cluster.nodes.iter().copied().find(is_gone);
     let mut plan = Plan::default();
+    let mount = format!("{}/mnt", order.dir());
     match (verb, gone) {
         (Verb::Grow, None) => {
             let known = record
@@ -38,14 +39,14 @@ pub(super) fn plan(
                 .ask
                 .as_ref()
                 .map_or(0, |ask| ask.site.servers.len());
-            grow(&mut plan, cluster, known);
+            grow(&mut plan, cluster, known, &mount);
         }
         (Verb::Degrade, None) => {
             let why = format!("take node {} away", last.name);
             plan.step_on(&last.name, &why, cluster.stop(last), None);
         }
         (Verb::Rebuild, Some(gone)) => {
-            let back = cluster.restart(gone, VOLUME, &format!("{}/mnt", order.dir()));
+            let back = cluster.restart(gone, VOLUME, &mount);
             let why = format!("bring node {} back", gone.name);
             plan.step_on(&gone.name, &why, back, Some(cluster.stop(gone)));
         }
@@ -63,7 +64,7 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-fn grow(plan: &mut Plan, cluster: &Cluster<'_>, known: usize) {
+fn grow(plan: &mut Plan, cluster: &Cluster<'_>, known: usize, mount: &str) {
     let new = cluster.nodes.get(known..).unwrap_or_default();
     for node in new {
         cluster.add_node(plan, node);
@@ -78,6 +79,12 @@ fn grow(plan: &mut Plan, cluster: &Cluster<'_>, known: usize) {
     };
     cluster.on_first(plan, "add the bricks to the volume", with("add-brick"));
     plan.taken_back_by(Action::Run(with("remove-brick")));
+    // Its processes may still be starting: a brick that cannot be reached yet gets no share of the files,
+    // and the spreading ends well all the same.
+    for number in known..cluster.nodes.len() {
+        let look = Action::Await(cluster.connected(number, VOLUME, mount));
+        plan.step("see the mount reach the new brick", look, None);
+    }
     // Force: also files that lie where they would lie now, as long as their places are noted.
     let spread = cluster.cli(&["volume", "rebalance", VOLUME, "start", "force"]);
     cluster.on_first(plan, "begin to spread the files over all bricks", spread);

@@ -4,6 +4,7 @@
 use plimsoll_core::plan::{Action, Cmd, HERE, Node, Plan, Reach, Ready};
 
 use super::super::Order;
+use super::super::node::file_system::MOUNT_OPTIONS;
 use super::cluster::Cluster;
 
 /// The type of file system of a mount, as the kernel names it.
@@ -78,6 +79,7 @@ impl Mount {
     fn cmd(&self) -> Cmd {
         let own = [
             "--no-daemon".into(),
+            format!("--fuse-mountopts={MOUNT_OPTIONS}"),
             // An error about an unknown server names it in the log, which the plan tells of.
             format!("--log-file={}", self.log),
             format!("--volfile-server={}", self.server),
@@ -120,6 +122,11 @@ impl Mount {
         let look = Action::MountIs {
             path: self.dir.clone(),
             file_system: FILE_SYSTEM.into(),
+            // What a mount of a directory of it is called is left to the program.
+            sources: match self.options.iter().any(|o| o.starts_with("--subdir-mount")) {
+                true => Vec::new(),
+                false => vec![format!("{}:{}", self.server, self.volume).into()],
+            },
         };
         let why = "see the volume mounted";
         plan.step_on(&self.node, why, look, Some(self.unmount()));

@@ -201,14 +201,17 @@ impl<'a> Cluster<'a> {
     pub(super) fn restart(&self, node: &Node, volume: &str, mount: &str) -> Action {
         let number = self.nodes.iter().position(|other| other.name == node.name);
         let is_back = match number {
-            Some(number) if node.reach.is_this_machine() => {
-                let state = format!("{mount}/.meta/graphs/active/{volume}-client-{number}/private");
-                Cmd::new("grep", ["--quiet", "connected = 1", &state])
-            }
+            Some(number) if node.reach.is_this_machine() => self.connected(number, volume, mount),
             _ => self.cli_on(node, &["volume", "heal", volume]),
         };
-        // A client tries a brick again every few seconds, and each try may take some itself.
         self.start(node, Ready::Succeeds(is_back.within_s(START_LIMIT_S)))
+    }
+
+    /// Succeeds where the mount at `mount` of this volume has reached the brick of the server of this number.
+    /// A client tries a brick again every few seconds, and each try may take some itself.
+    pub(super) fn connected(&self, number: usize, volume: &str, mount: &str) -> Cmd {
+        let state = format!("{mount}/.meta/graphs/active/{volume}-client-{number}/private");
+        Cmd::new("grep", ["--quiet", "connected = 1", &state]).within_s(START_LIMIT_S)
     }
 
     /// A command to the first server. It ends: every command is bounded in time, which this
@@ -217,7 +220,7 @@ impl<'a> Cluster<'a> {
         self.cli_on(self.nodes[0], words)
     }
 
-    fn cli_on(&self, node: &Node, words: &[&str]) -> Cmd {
+    pub(super) fn cli_on(&self, node: &Node, words: &[&str]) -> Cmd {
         let own = [
             "--mode=script".to_owned(),
             format!("--glusterd-sock={}", self.socket(node)),
@@ -265,7 +268,7 @@ impl<'a> Cluster<'a> {
     fn options(&self) -> Vec<(&'static str, String)> {
         let settings = self.order.settings();
         let flag = |name: &str| if settings.flag(name) { "on" } else { "off" }.to_owned();
-        vec![
+        let mut options = vec![
             ("network.ping-timeout", settings.text("ping_timeout").into()),
             ("performance.strict-o-direct", flag("direct")),
             // Its meaning is the other way round: `enable` keeps direct I/O from the bricks.
@@ -304,6 +307,12 @@ impl<'a> Cluster<'a> {
                 "server.event-threads",
                 settings.text("event_threads").into(),
             ),
-        ]
+        ];
+        if self.nodes.iter().all(|node| node.reach.is_this_machine()) {
+            let client = &self.order.site.client.address;
+            let network = client.rsplit_once('.').map_or("*", |(network, _)| network);
+            options.push(("auth.allow", format!("{network}.*")));
+        }
+        options
     }
 }

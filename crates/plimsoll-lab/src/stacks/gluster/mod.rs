@@ -8,6 +8,7 @@ use plimsoll_core::plan::{Action, HERE, Made, Plan, Proof};
 use plimsoll_core::settings::{Setting, Unit};
 
 use super::{Choice, ClientPlace, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node};
+use crate::host::Hosts;
 use crate::journal::Record;
 use client::Mount;
 use cluster::Cluster;
@@ -16,6 +17,7 @@ use tenants::Tenancy;
 mod change;
 mod client;
 mod cluster;
+mod health;
 mod tenants;
 
 /// Most nodes: far more than one machine carries.
@@ -23,6 +25,9 @@ const NODES_MAX: u32 = 12;
 
 /// Bricks of one mirrored or coded set: three copies, or two parts of data and one of parity.
 const SET: u32 = 3;
+
+/// Files that each daemon may have open: with the limit of 64 none of them comes up.
+const OPEN_FILES: u64 = 1024;
 
 const SETTINGS: &[Setting] = &[
     Setting {
@@ -138,10 +143,15 @@ impl Stack for Gluster {
         })
     }
 
+    fn lets_in(&self, choice: &Choice) -> Option<&'static str> {
+        (!Tenancy::of(choice).is_some_and(|tenancy| tenancy.tls)).then_some(super::ANYBODY)
+    }
+
     fn needs(&self, _: &Choice) -> Needs {
         Needs {
             programs: vec!["glusterfs", "grep", "umount", "setsid"],
             devices: vec![("/dev/fuse", "modprobe fuse")],
+            open_files: OPEN_FILES,
             root: true,
             ..Needs::default()
         }
@@ -150,6 +160,7 @@ impl Stack for Gluster {
     fn server_needs(&self, choice: &Choice) -> Needs {
         let needs = Needs {
             programs: vec!["glusterd", "gluster", "bwrap", "grep", "setsid"],
+            open_files: OPEN_FILES,
             root: true,
             ..Needs::default()
         };
@@ -202,6 +213,14 @@ impl Stack for Gluster {
         // What it is made of afterwards is what it would be made of now.
         let (_, made) = self.plan(order)?;
         Ok((plan, made))
+    }
+
+    fn lacks(&self, order: &Order<'_>, _: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+        let volumes = Tenancy::of(order.choice).map_or(vec!["data"], |tenancy| tenancy.volumes());
+        match Cluster::of(order) {
+            Ok(cluster) => health::lacks(order, &cluster, &volumes, hosts),
+            Err(unmet) => unmet.0,
+        }
     }
 
     fn client_needs(&self, choice: &Choice) -> Option<Needs> {

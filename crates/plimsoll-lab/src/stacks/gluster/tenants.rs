@@ -327,6 +327,7 @@ impl Tenancy {
         let look = Action::MountIs {
             path: at.clone(),
             file_system: "fuse".into(),
+            sources: Vec::new(),
         };
         plan.step("see the users mapped", look, Some(unmount));
         // It closes a file below after its own close has been answered, and is not asked to flush

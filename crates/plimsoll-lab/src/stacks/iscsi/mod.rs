@@ -26,8 +26,9 @@ const SETTINGS: &[Setting] = &[
     Setting {
         name: "chap",
         unit: Unit::Flag,
-        default: "off",
-        help: "the client shows that it knows a secret, which is made for the stack",
+        default: "on",
+        help: "the client shows that it knows a secret, which is made for the stack; off: every user of \
+               every machine that reaches the port may read and write the disk",
     },
     Setting {
         name: "write_cache",
@@ -60,7 +61,7 @@ fn is_kernel(choice: &Choice) -> bool {
 fn check_lio(settings: &Settings) -> Result<(), Unmet> {
     node::fail_after_s(settings)?;
     let given = [
-        ("chap", settings.flag("chap")),
+        ("chap", settings.is_given("chap")),
         ("write_cache=off", !settings.flag("write_cache")),
         ("sectors=4096", settings.text("sectors") != "512"),
     ];
@@ -108,6 +109,10 @@ impl Stack for Iscsi {
 
     fn needs_machines(&self, choice: &Choice) -> bool {
         is_kernel(choice)
+    }
+
+    fn lets_in(&self, choice: &Choice) -> Option<&'static str> {
+        (is_kernel(choice) || !choice.settings.flag("chap")).then_some(super::ANYBODY)
     }
 
     fn needs(&self, choice: &Choice) -> Needs {

@@ -141,6 +141,7 @@ impl Asked {
         let look = Action::MountIs {
             path: self.mount.clone(),
             file_system: FILE_SYSTEM.into(),
+            sources: Vec::new(),
         };
         plan.step("see the file system mounted", look, None);
         let dir = order.dir_on(&self.mount);

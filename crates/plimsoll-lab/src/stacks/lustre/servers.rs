@@ -6,6 +6,7 @@
 
 use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Made, Node, Plan, Proof, Reach};
 
+use super::super::node::file_system::MOUNT_OPTIONS;
 use super::{Asked, FILE_SYSTEM, check_nid};
 use crate::stacks::{ClientPlace, MIN_SIZE_BYTES, Needs, Order, Unmet, node};
 
@@ -198,7 +199,7 @@ impl<'a> Servers<'a> {
         let make = Cmd::new("mkfs.lustre", args).within_s(MAKE_LIMIT_S);
         plan.step_on(on, &format!("format {name}"), Action::Run(make), None);
         let source = Arg::LoopOf(image);
-        add_mounted(plan, on, (&format!("start {name}"), source), &at);
+        add_mounted(plan, on, (&format!("start {name}"), source, &[]), &at);
     }
 
     /// What mkfs.lustre is told of an object storage target.
@@ -213,10 +214,11 @@ impl<'a> Servers<'a> {
     /// Adds the mount of a client.
     fn add_mount(&self, plan: &mut Plan, on: &str, why: &str, at: &str) {
         let source = Arg::Text(format!("{}:/{}", self.nid, self.name));
-        add_mounted(plan, on, (why, source), at);
+        add_mounted(plan, on, (why, source.clone(), &["-o", MOUNT_OPTIONS]), at);
         let look = Action::MountIs {
             path: at.into(),
             file_system: FILE_SYSTEM.into(),
+            sources: vec![source],
         };
         plan.step_on(on, "see the file system mounted", look, None);
     }
@@ -227,14 +229,17 @@ fn metadata() -> Vec<String> {
     ["--mgs", "--mdt", "--index=0"].map(Into::into).to_vec()
 }
 
-fn add_mounted(plan: &mut Plan, on: &str, (why, source): (&str, Arg), at: &str) {
+fn add_mounted(plan: &mut Plan, on: &str, (why, source, options): (&str, Arg, &[&str]), at: &str) {
     plan.step_on(
         on,
         "make a mount point",
         Action::MakeDir(at.into()),
         Some(Action::RemoveDir(at.into())),
     );
-    let args = [Arg::from("-t"), FILE_SYSTEM.into(), source, at.into()];
+    let begin = ["-t", FILE_SYSTEM]
+        .into_iter()
+        .chain(options.iter().copied());
+    let args = begin.map(Arg::from).chain([source, at.into()]);
     let mount = Cmd::new("mount", args).within_s(MOUNT_LIMIT_S);
     let unmount = Some(Action::Unmount(at.into()));
     plan.step_on(on, why, Action::Run(mount), unmount);

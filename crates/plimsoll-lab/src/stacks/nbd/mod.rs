@@ -46,6 +46,14 @@ const SETTINGS: &[Setting] = &[
         default: "0",
         help: "percent of the writes that fail, from when it is up",
     },
+    Setting {
+        name: "tls",
+        unit: Unit::Flag,
+        default: "on",
+        help: "--on netns or FILE: client and server show that they know a key, which is made for the \
+               stack, and encrypt; off: every user of every machine that reaches the port may read and \
+               write the disk. On this machine itself they meet at a socket that nobody else reaches",
+    },
     FAIL_AFTER,
 ];
 
@@ -79,6 +87,10 @@ impl Stack for NbdDisk {
             ports: 1,
             place: Place::Here,
         })
+    }
+
+    fn lets_in(&self, choice: &Choice) -> Option<&'static str> {
+        (!choice.settings.flag("tls")).then_some(super::ANYBODY)
     }
 
     fn needs(&self, choice: &Choice) -> Needs {

@@ -42,6 +42,8 @@ pub(in crate::stacks) struct Kernel<'a> {
     pub(in crate::stacks) is_async: bool,
     /// Most bytes that one call moves.
     pub(in crate::stacks) transfer_bytes: u64,
+    /// Addresses and networks that may mount it.
+    pub(in crate::stacks) clients: Vec<String>,
 }
 
 /// Where clients reach what a kernel serves.
@@ -77,7 +79,9 @@ impl Kernel<'_> {
         let mountd = self.daemon(order, "mountd", mountd, MOUNT_PORT);
         let commit = if self.is_async { "async" } else { "sync" };
         let transfer = self.transfer_bytes.to_string();
-        let up = self.tell(&["up", self.exported, self.version, commit, &transfer]);
+        let mut up = vec!["up", self.exported, self.version, commit, &transfer];
+        up.extend(self.clients.iter().map(String::as_str));
+        let up = self.tell(&up);
         let down = self.tell(&["down", self.exported]);
         for (why, (start, stop)) in [
             ("start the port mapper", mapper),

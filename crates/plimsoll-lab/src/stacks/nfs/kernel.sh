@@ -3,7 +3,9 @@
 # The NFS server of this machine's kernel:
 #
 #   kernel.sh check                                 nothing speaks RPC here yet
-#   kernel.sh up DIRECTORY VERSION sync|async BYTES serves the directory
+#   kernel.sh up DIRECTORY VERSION sync|async BYTES CLIENT...
+#                                                   serves the directory to these alone, and there to
+#                                                   root alone: from ports below 1024
 #   kernel.sh down DIRECTORY                        serves nothing any more
 set -eu
 verb=$1
@@ -32,7 +34,10 @@ up)
   directory=$2 version=$3 commit=$4 bytes=$5
   control
   echo "$bytes" >$control/max_block_size
-  exportfs -i -o "rw,$commit,no_root_squash,no_subtree_check,insecure,fsid=1" "*:$directory"
+  shift 5
+  for client; do
+    exportfs -i -o "rw,$commit,no_root_squash,no_subtree_check,secure,fsid=1" "$client:$directory"
+  done
   other=$((7 - version))
   # Clients that had files open before a power cut may take them up again for ten seconds.
   rpc.nfsd --no-udp --grace-time 10 --lease-time 10 --nfs-version "$version" --no-nfs-version "$other" 8
@@ -41,7 +46,9 @@ down)
   directory=$2
   if [ -e $control/threads ]; then
     rpc.nfsd 0
-    exportfs -u "*:$directory"
+    while read -r where client; do
+      [ "$where" != "$directory" ] || exportfs -u "${client%%(*}:$directory"
+    done </var/lib/nfs/etab
   fi
   ;;
 *)

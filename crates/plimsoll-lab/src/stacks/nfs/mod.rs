@@ -12,12 +12,13 @@ use plimsoll_core::settings::{Setting, Unit};
 
 use kernel::Kernel;
 
+use super::node::file_system::MOUNT_OPTIONS;
 use super::sandbox::Sandbox;
 use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
 
 /// The port of NFS, and one for the mount protocol that clients know without asking for it.
 const NFS_PORT: u16 = 2049;
-const MOUNT_PORT: u16 = 20_048;
+pub(crate) const MOUNT_PORT: u16 = 20_048;
 
 /// What the export is called.
 const EXPORT: &str = "/export";
@@ -109,6 +110,13 @@ impl Stack for Nfs {
             ports: 0,
             place: Place::Namespaces,
         })
+    }
+
+    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+        Some(
+            "whoever is root on a machine of its servers' network reads and writes everything: NFS knows \
+             machines by their addresses, so that network must be the lab's own",
+        )
     }
 
     fn needs_machines(&self, choice: &Choice) -> bool {
@@ -313,6 +321,7 @@ impl Layout<'_> {
             version: settings.text("version"),
             is_async: settings.flag("async"),
             transfer_bytes: settings.bytes("transfer"),
+            clients: node::clients_of(self.order, self.server),
         };
         kernel.add_check(plan);
         Server {
@@ -365,6 +374,7 @@ impl Layout<'_> {
         let (version, transfer) = (settings.text("version"), settings.bytes("transfer"));
         let (exported, recovery) = (self.exported(), self.path("recovery"));
         let address = &self.server.address;
+        let clients = node::clients_of(self.order, self.server).join(", ");
         format!(
             "NFS_CORE_PARAM {{\n\
              \x20   Protocols = {version};\n\
@@ -388,9 +398,11 @@ impl Layout<'_> {
              \x20   Pseudo = {EXPORT};\n\
              \x20   Protocols = {version};\n\
              \x20   Transports = TCP;\n\
-             \x20   Access_Type = RW;\n\
+             \x20   Access_Type = None;\n\
+             \x20   PrivilegedPort = true;\n\
              \x20   Squash = No_root_squash;\n\
              \x20   SecType = sys;\n\
+             \x20   CLIENT {{ Clients = {clients}; Access_Type = RW; }}\n\
              \x20   MaxRead = {transfer};\n\
              \x20   MaxWrite = {transfer};\n\
              \x20   FSAL {{ Name = VFS; }}\n\
@@ -483,8 +495,8 @@ impl Layout<'_> {
         };
         let sync = if settings.flag("sync") { ",sync" } else { "" };
         let options = format!(
-            "vers={version},proto=tcp,port={NFS_PORT},rsize={transfer},wsize={transfer},hard\
-             {of_version}{sync}"
+            "{MOUNT_OPTIONS},vers={version},proto=tcp,port={NFS_PORT},rsize={transfer},\
+             wsize={transfer},hard{of_version}{sync}"
         );
         let source = format!("{}:{}", self.server.address, self.export());
         let mount = Cmd::new("mount", ["-t", "nfs", "-o", &options, &source, &at]);
@@ -498,6 +510,7 @@ impl Layout<'_> {
         let is_mounted = Action::MountIs {
             path: at.clone(),
             file_system: file_system.into(),
+            sources: vec![source.into()],
         };
         plan.step_on(node, "see the export mounted", is_mounted, None);
         made.mount_dir = at;

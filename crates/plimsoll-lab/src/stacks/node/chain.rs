@@ -30,6 +30,12 @@ pub(crate) fn needs() -> Needs {
     }
 }
 
+/// The mark of what a daemon of a chain depends on, by its own mark: nbdfuse ends when the client does.
+pub(crate) fn server_of(mark: &str) -> Option<String> {
+    let (begin, number) = mark.rsplit_once("-nbdfuse")?;
+    Some(format!("{begin}-qsd{number}"))
+}
+
 /// One chain: where it lies, and what its parts are called.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chain<'a> {

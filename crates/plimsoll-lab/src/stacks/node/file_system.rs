@@ -17,6 +17,10 @@ pub(in crate::stacks) const FS: Setting = Setting {
 /// Smallest disk that mkfs.xfs takes.
 const MIN_XFS_BYTES: u64 = 300 << 20;
 
+/// What nothing of a stack is mounted without: who could write to the storage below it by another way
+/// must not become root by what he put there.
+pub(in crate::stacks) const MOUNT_OPTIONS: &str = "nosuid,nodev";
+
 /// Longest time to make a file system: a slow disk is what some of these are for.
 const MAKE_LIMIT_S: u32 = 600;
 
@@ -57,7 +61,8 @@ pub(in crate::stacks) fn add_mount_on(
         Action::Run(make(settings, device)),
         None,
     );
-    add_mount_at(plan, HERE, (device.clone(), settings.text("fs")), at);
+    let devices = std::slice::from_ref(device);
+    add_mount_at(plan, HERE, (devices, settings.text("fs")), at);
 }
 
 /// What makes the chosen one on a device of ours.
@@ -73,11 +78,12 @@ pub(in crate::stacks) fn make(settings: &Settings, device: &Arg) -> Cmd {
     Cmd::new(maker(settings), args).within_s(MAKE_LIMIT_S)
 }
 
-/// Adds the steps that mount a file system that was made before at a new directory of a node.
+/// Adds the steps that mount a file system that was made before, on these devices together, at a new
+/// directory of a node.
 pub(in crate::stacks) fn add_mount_at(
     plan: &mut Plan,
     on: &str,
-    (device, file_system): (Arg, &str),
+    (devices, file_system): (&[Arg], &str),
     at: &str,
 ) {
     plan.step_on(
@@ -86,33 +92,33 @@ pub(in crate::stacks) fn add_mount_at(
         Action::MakeDir(at.into()),
         Some(Action::RemoveDir(at.into())),
     );
-    add_mounting_on(plan, on, (device, file_system), at);
+    add_mounting(plan, on, (devices, file_system), at);
 }
 
-/// Adds the steps from loop devices to a mounted file system: the commands of `make` make it,
-/// `source` is one of the files behind the loop devices.
+/// Adds the steps from devices to a mounted file system over them all: the commands of `make` make it.
 pub(in crate::stacks) fn add_mount(
     plan: &mut Plan,
     make: impl IntoIterator<Item = (&'static str, Cmd)>,
-    source: &str,
+    devices: &[Arg],
     file_system: &str,
     at: &str,
 ) {
     for (why, cmd) in make {
         plan.step(why, Action::Run(cmd), None);
     }
-    let source = Arg::LoopOf(source.into());
-    add_mount_at(plan, HERE, (source, file_system), at);
+    add_mount_at(plan, HERE, (devices, file_system), at);
 }
 
-/// Adds the steps that mount a file system that was made before.
-pub(in crate::stacks) fn add_mounting(plan: &mut Plan, source: &str, file_system: &str, at: &str) {
-    let source = Arg::LoopOf(source.into());
-    add_mounting_on(plan, HERE, (source, file_system), at);
-}
-
-fn add_mounting_on(plan: &mut Plan, on: &str, (device, file_system): (Arg, &str), at: &str) {
-    let args = [Arg::from("-t"), file_system.into(), device, at.into()];
+/// Adds the steps that mount a file system that was made before, on these devices together.
+pub(in crate::stacks) fn add_mounting(
+    plan: &mut Plan,
+    on: &str,
+    (devices, file_system): (&[Arg], &str),
+    at: &str,
+) {
+    let begin = ["-t", file_system, "-o", MOUNT_OPTIONS].map(Arg::from);
+    let args = begin.into_iter().chain(devices.first().cloned());
+    let args = args.chain([at.into()]);
     plan.step_on(
         on,
         "mount the file system",
@@ -122,6 +128,8 @@ fn add_mounting_on(plan: &mut Plan, on: &str, (device, file_system): (Arg, &str)
     let is_mounted = Action::MountIs {
         path: at.into(),
         file_system: file_system.into(),
+        // The mount table names any one of several.
+        sources: devices.to_vec(),
     };
     plan.step_on(on, "see the file system mounted", is_mounted, None);
 }

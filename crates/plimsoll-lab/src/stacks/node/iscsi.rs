@@ -2,7 +2,7 @@
 //! iSCSI to a node: tgtd serves, qemu-storage-daemon asks, and a process of ours ends the latter
 //! when the former is gone for too long.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
+use plimsoll_core::plan::{Action, Arg, Cmd, Plan, Ready};
 use plimsoll_core::settings::Settings;
 use std::fmt::Write as _;
 
@@ -46,10 +46,10 @@ impl Iscsi {
         })
     }
 
-    /// No secret, a write cache, sectors of 512 bytes.
+    /// A secret, a write cache, sectors of 512 bytes.
     pub(in crate::stacks) fn plain(fail_after_s: u32) -> Self {
         Iscsi {
-            chap: false,
+            chap: true,
             write_cache: true,
             sector_bytes: 512,
             fail_after_s,
@@ -111,7 +111,8 @@ impl Iscsi {
         let control = node.server_path("tgt", ".sock");
         let portal = format!("portal={}", Self::portal(node));
         let tgtd = Cmd::new("tgtd", ["-f", "--iscsi", &portal]).env("TGT_IPC_SOCKET", &control);
-        node.start_server(plan, "start the iSCSI target", tgtd);
+        let ready = Ready::Port(node.server.first_port);
+        node.start_server(plan, "start the iSCSI target", tgtd, ready);
         let name = Self::name(node);
         let image = node.image();
         let sectors = self.sector_bytes.to_string();
@@ -142,7 +143,7 @@ impl Iscsi {
             let cmd = Cmd::new("tgtadm", all).env("TGT_IPC_SOCKET", &control);
             plan.step_on(&node.server.name, why, Action::Run(cmd), None);
         };
-        // The portal listens on the address of its node only.
+        // The portal listens on the address of its node only; who gets in there is asked for the secret.
         let all = "bind --mode target --tid 1 --initiator-address ALL";
         admin("open the iSCSI target", all);
     }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NBD to a node: nbdkit serves, slower or worse than the disk when it is told so.
+//!
+//! Where both ends are processes of this machine in one network they meet at a Unix socket in the
+//! stack's directory, which nobody else may enter. Over TCP, where every user of the machine could
+//! connect, both show that they know a key that was made for the stack (TLS with a shared key).
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
+use plimsoll_core::plan::{Action, Arg, Cmd, Plan, Ready};
 use plimsoll_core::settings::Settings;
 use plimsoll_core::units::Nanos;
 
@@ -14,9 +18,17 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// Operations nbdkit works on at the same time; more than the loop device sends.
 const THREADS: &str = "16";
 
+/// Who the client says it is, and whose key is asked for.
+const USER: &str = "plimsoll";
+
+/// The name that qemu-storage-daemon looks for in a directory of keys.
+const KEYS: &str = "keys.psk";
+
 /// What can be set.
 #[derive(Debug)]
 pub(in crate::stacks) struct Nbd {
+    /// Whether a key is asked for where it is served over TCP.
+    pub(in crate::stacks) tls: bool,
     /// Time added to each read and to each write.
     pub(in crate::stacks) delays: [Nanos; 2],
     /// Bytes per second, each way; 0: as fast as it is.
@@ -49,6 +61,7 @@ impl Nbd {
             }
         }
         Ok(Nbd {
+            tls: settings.flag("tls"),
             delays,
             rate_bytes_per_s: settings.bytes("rate"),
             errors_percent,
@@ -59,6 +72,7 @@ impl Nbd {
     /// As fast and as good as the disk.
     pub(in crate::stacks) fn plain(fail_after_s: u32) -> Self {
         Nbd {
+            tls: true,
             delays: [Nanos::default(); 2],
             rate_bytes_per_s: 0,
             errors_percent: [0.0; 2],
@@ -80,18 +94,79 @@ impl Nbd {
         node.server_path("errors", ".on")
     }
 
+    /// The socket it is served at, where that is not a port.
+    pub(super) fn socket(node: &Node<'_>) -> Option<String> {
+        (!node.server.has_network()).then(|| node.server_path("server", ".sock"))
+    }
+
+    fn has_key(&self, node: &Node<'_>) -> bool {
+        self.tls && node.server.has_network()
+    }
+
+    /// The directory of the client's key.
+    fn key_dir(node: &Node<'_>) -> String {
+        node.path("tls", "")
+    }
+
+    /// The file of the key where it serves from.
+    fn server_key(node: &Node<'_>) -> String {
+        match node.server.reach.is_this_machine() {
+            true => format!("{}/{KEYS}", Self::key_dir(node)),
+            false => node.server_path("tls", ".psk"),
+        }
+    }
+
+    /// Adds the key that client and server share.
+    pub(super) fn add_key(&self, node: &Node<'_>, plan: &mut Plan) {
+        if !self.has_key(node) {
+            return;
+        }
+        let dir = Self::key_dir(node);
+        super::add_dir(plan, &dir);
+        let secret = format!("{dir}/secret");
+        // They go with the directory.
+        let make = Action::MakeSecret(secret.clone());
+        plan.step("make the key of the disk", make, None);
+        let path = format!("{dir}/{KEYS}");
+        let write = Action::WriteFile {
+            path: path.clone(),
+            text: format!("{USER}:{{secret}}\n"),
+            secret: Some(secret),
+        };
+        plan.step("write it as both ends read it", write, None);
+        let to = Self::server_key(node);
+        if to != path {
+            let remove = Some(Action::RemoveFile(to.clone()));
+            let copy = Action::CopySecret { from: path, to };
+            plan.step_on(&node.server.name, "give it to the node", copy, remove);
+        }
+    }
+
+    /// Where it is served, and what shows that it is.
+    fn place(&self, node: &Node<'_>) -> (Vec<Arg>, Ready) {
+        let words = |words: &[&str]| words.iter().map(|word| Arg::from(*word)).collect();
+        if let Some(socket) = Self::socket(node) {
+            let uri = format!("nbd+unix:///?socket={socket}");
+            let ready = Ready::Succeeds(Cmd::new("nbdinfo", ["--size", &uri]));
+            return (words(&["--unix", &socket]), ready);
+        }
+        let port = node.server.first_port.to_string();
+        let mut place: Vec<Arg> = words(&["--ipaddr", &node.server.address, "--port", &port]);
+        if self.has_key(node) {
+            let key = format!("--tls-psk={}", Self::server_key(node));
+            place.extend(["--tls=require".into(), key.into()]);
+        }
+        (place, Ready::Port(node.server.first_port))
+    }
+
     /// Adds the server.
     pub(super) fn add_server(&self, node: &Node<'_>, plan: &mut Plan) {
         // In the foreground and never as a daemon: it is found by its mark.
         // nbdkit asks the kernel to be ended with whoever started it, and we end at once: so it is
         // started by a program that waits for it, with no limit on the time.
-        let mut args: Vec<Arg> = ["0", "nbdkit", "--foreground", "--ipaddr"]
-            .map(Arg::from)
-            .into();
-        args.push(node.server.address.as_str().into());
-        for word in ["--port", &node.server.first_port.to_string()] {
-            args.push(word.into());
-        }
+        let mut args: Vec<Arg> = ["0", "nbdkit", "--foreground"].map(Arg::from).into();
+        let (place, ready) = self.place(node);
+        args.extend(place);
         args.extend(["--threads", THREADS].map(Arg::from));
         // Errors first: an operation that fails need not wait.
         if self.has_errors() {
@@ -108,7 +183,13 @@ impl Nbd {
         // What was read or written leaves the page cache at once: else that is measured.
         args.push("cache=none".into());
         self.add_values(node, &mut args);
-        node.start_server(plan, "start the NBD server", Cmd::new("timeout", args));
+        if let Some(socket) = Self::socket(node) {
+            // What a server before was killed with would be in the way.
+            let forget = Action::RemoveFile(socket);
+            plan.step("forget an old socket of the server", forget, None);
+        }
+        let cmd = Cmd::new("timeout", args);
+        node.start_server(plan, "start the NBD server", cmd, ready);
     }
 
     fn add_values(&self, node: &Node<'_>, args: &mut Vec<Arg>) {
@@ -143,13 +224,28 @@ impl Nbd {
         }
     }
 
-    /// The disk of the client: it waits for a server that is gone, connects again by itself, and
-    /// fails what waited too long.
-    pub(super) fn client(&self, node: &Node<'_>) -> String {
-        format!(
-            "driver=nbd,node-name=lun,server.type=inet,server.host={},server.port={},\
-             reconnect-delay={},open-timeout=10,cache.direct=on",
-            node.server.address, node.server.first_port, self.fail_after_s
-        )
+    /// The options of the client: objects, and its disk. It waits for a server that is gone, connects
+    /// again by itself, and fails what waited too long.
+    pub(super) fn client(&self, node: &Node<'_>) -> (Vec<Arg>, String) {
+        let server = match Self::socket(node) {
+            Some(socket) => format!("server.type=unix,server.path={socket}"),
+            None => format!(
+                "server.type=inet,server.host={},server.port={}",
+                node.server.address, node.server.first_port
+            ),
+        };
+        let mut disk = format!(
+            "driver=nbd,node-name=lun,{server},reconnect-delay={},open-timeout=10,cache.direct=on",
+            self.fail_after_s
+        );
+        if !self.has_key(node) {
+            return (Vec::new(), disk);
+        }
+        disk += ",tls-creds=key";
+        let key = format!(
+            "tls-creds-psk,id=key,endpoint=client,username={USER},dir={}",
+            Self::key_dir(node)
+        );
+        (vec!["--object".into(), key.into()], disk)
     }
 }

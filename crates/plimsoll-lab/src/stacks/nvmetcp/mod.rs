@@ -44,6 +44,10 @@ impl Stack for NvmeTcp {
         })
     }
 
+    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+        Some(super::ANYBODY)
+    }
+
     fn needs_machines(&self, _: &Choice) -> bool {
         true
     }

@@ -2,9 +2,9 @@
 //! What is done with several disks while they are up: one more, one less, the one back, everything
 //! read, everything kept.
 
-use plimsoll_core::plan::{Action, Arg, Cmd, Plan};
+use plimsoll_core::plan::{Action, Arg, Cmd, HERE, Plan};
 
-use super::{Order, Record, Unmet, Verb, mount_dir, node, scan, words};
+use super::{Order, Record, Unmet, Verb, disks, mount_dir, node, scan, words};
 use crate::stacks::node::Node;
 use crate::stacks::node::file_system::add_mounting;
 
@@ -96,7 +96,7 @@ fn rebuild(plan: &mut Plan, order: &Order<'_>, nodes: &[Node<'_>], lost: &Node<'
     lost.add_again(plan);
     let why = "show the kernel all disks";
     plan.step(why, Action::Run(scan(nodes)), None);
-    add_mounting(plan, &nodes[0].device_file(), "btrfs", &at);
+    add_mounting(plan, HERE, (&disks(nodes), "btrfs"), &at);
     scrub(plan, order);
 }
 
@@ -105,6 +105,10 @@ fn scrub(plan: &mut Plan, order: &Order<'_>) {
     let scrub = Cmd::new("btrfs", ["scrub", "start", "-B", &at]).within_s(ALL_DATA_LIMIT_S);
     let why = "read everything and put right what is wrong";
     plan.step(why, Action::Run(scrub), None);
+    // It ends well only when nothing is left wrong: what was counted before is no lack any more.
+    let forget = Cmd::new("btrfs", ["device", "stats", "--reset", &at]);
+    let why = "begin to count errors anew";
+    plan.step(why, Action::Run(forget), None);
 }
 
 fn snapshot(plan: &mut Plan, order: &Order<'_>, record: &Record) -> Result<(), Unmet> {

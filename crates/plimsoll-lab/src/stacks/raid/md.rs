@@ -255,6 +255,19 @@ impl Array<'_> {
     }
 }
 
+/// The array of a stack that is up.
+pub(super) fn device(raid: &Raid, order: &Order<'_>) -> Arg {
+    let dir = order.dir();
+    let transport = super::kind(order.settings());
+    let nodes = node::all(order, &dir, &transport);
+    let array = Array {
+        raid,
+        order,
+        nodes: &nodes,
+    };
+    array.device()
+}
+
 /// The steps from nodes to a mounted file system.
 pub(super) fn plan(raid: &Raid, order: &Order<'_>) -> Result<(Plan, Made), Unmet> {
     node::check(order)?;

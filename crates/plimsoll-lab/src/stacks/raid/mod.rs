@@ -5,6 +5,7 @@
 //! Manual: `raid.md`.
 
 mod change;
+mod health;
 mod md;
 
 use plimsoll_core::plan::{Arg, Cmd, Made, Plan, Proof};
@@ -13,7 +14,10 @@ use plimsoll_core::settings::{Setting, Settings, Unit};
 use super::node::iscsi::Iscsi;
 use super::node::nbd::Nbd;
 use super::node::{FAIL_AFTER, Node, Transport};
-use super::{Choice, Needs, Order, Place, Rung, Shape, Stack, Unmet, Verb, node, not_given};
+use super::{
+    Choice, Needs, Order, Place, Rung, ScrubCount, Shape, Stack, Unmet, Verb, node, not_given,
+};
+use crate::host::Hosts;
 use crate::journal::Record;
 
 /// A stack of several disks.
@@ -203,7 +207,7 @@ impl Stack for Raid {
             ("show the kernel all disks", scan(&nodes)),
         ];
         let at = mount_dir(order);
-        node::add_mount(&mut plan, make, &nodes[0].device_file(), "btrfs", &at);
+        node::add_mount(&mut plan, make, &disks(&nodes), "btrfs", &at);
         let made = self.made(order, &nodes);
         Ok((plan, made))
     }
@@ -222,6 +226,25 @@ impl Stack for Raid {
         let nodes = node::all(order, &dir, &transport);
         let plan = change::plan(verb, order, &nodes, record)?;
         Ok((plan, self.made(order, &nodes)))
+    }
+
+    fn lacks(&self, order: &Order<'_>, record: &Record, hosts: &mut dyn Hosts) -> Vec<String> {
+        match md::is_made(record) {
+            true => health::md(order, md::device(self, order), hosts),
+            false => health::btrfs(order, hosts),
+        }
+    }
+
+    fn scrubbed(
+        &self,
+        order: &Order<'_>,
+        record: &Record,
+        hosts: &mut dyn Hosts,
+    ) -> Option<ScrubCount> {
+        match md::is_made(record) {
+            true => None,
+            false => health::scrubbed(order, hosts),
+        }
     }
 
     fn rungs(&self, choice: &Choice) -> Vec<Rung> {

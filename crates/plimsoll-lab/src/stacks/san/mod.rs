@@ -110,6 +110,10 @@ impl Stack for San {
         })
     }
 
+    fn lets_in(&self, _: &Choice) -> Option<&'static str> {
+        Some(super::ANYBODY)
+    }
+
     fn needs_machines(&self, _: &Choice) -> bool {
         true
     }

@@ -136,10 +136,15 @@ impl<'a> Others<'a> {
             arm: self.name.into(),
             workload: entry.label.clone(),
         };
+        let grounds: Vec<PathBuf> = match self.place {
+            Place::Directory { path, .. } => vec![path.to_owned()],
+            _ => Vec::new(),
+        };
         let part = Part {
             trial: &trial,
             entry,
             place: self.place,
+            grounds: &grounds,
             devices: &[],
             settings: self.settings,
         };
@@ -152,7 +157,7 @@ impl<'a> Others<'a> {
         let by_itself = (!result.interrupted).then(|| "it came to its end before".to_owned());
         Ok(Company {
             name: entry.label.clone(),
-            ops: result.stats.ops() - result.stats.errors(),
+            ops: result.done(),
             errors: result.stats.errors(),
             still: Some(still.longest),
             missing: 0,

@@ -11,10 +11,10 @@
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_lab::host::{Clock, Host, HostError, Job, LocalHost, SystemClock, remedy_of};
+use plimsoll_lab::host::{Clock, Host, HostError, Job, LocalHost, MadeDir, SystemClock, remedy_of};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,7 +56,7 @@ const PROGRAMS: [&str; 4] = ["scp", "ssh", "ssh-keygen", "sshd"];
 #[derive(Debug)]
 pub(super) struct Copier {
     /// Keys, configurations, and the file. Removed with this.
-    folder: PathBuf,
+    folder: MadeDir,
     /// The next copy's.
     number: AtomicU64,
 }
@@ -83,19 +83,15 @@ impl Copier {
             .map_err(|why| Failure::new(Code::Usage, format!("copy by scp: {why}")))?;
         let failed = || doing(Code::Failed, "make what scp copies with");
         let parent = std::path::absolute(parent).map_err(failed())?;
+        let folder = parent.join("scp");
+        check_path(&folder)?;
         let copier = Copier {
-            folder: parent.join("scp"),
+            folder: MadeDir::make(&folder).map_err(failed())?,
             number: AtomicU64::new(0),
         };
-        check_path(&copier.folder)?;
-        let mut private = fs::DirBuilder::new();
-        private
-            .mode(0o700)
-            .create(&copier.folder)
-            .map_err(failed())?;
         copier.make_keys(stop).map_err(failed())?;
         copier.write_file(seed).map_err(failed())?;
-        let first = copier.folder.join("first");
+        let first = copier.folder.path().join("first");
         let ended = copier.copy(&first, stop);
         let number = ended.map_err(doing(Code::Failed, "copy a file by scp on this machine"))?;
         let is_same = match number {
@@ -115,7 +111,7 @@ impl Copier {
     }
 
     fn file(&self) -> PathBuf {
-        self.folder.join("file")
+        self.folder.path().join("file")
     }
 
     /// Runs a program of this to its end; false when it was stopped before.
@@ -123,7 +119,7 @@ impl Copier {
         let argv: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let job = Job {
             argv: &argv,
-            directory: &self.folder,
+            directory: self.folder.path(),
             mark: "plimsoll-witness",
             limit: LIMIT,
         };
@@ -152,16 +148,19 @@ impl Copier {
         let (Some(user), Some(sshd)) = (user, crate::cli::host().find_program("sshd")) else {
             return Ok(());
         };
-        let host_key = fs::read_to_string(self.folder.join("host_key.pub"))?;
-        fs::write(self.folder.join("known"), format!("witness {host_key}"))?;
-        let folder = self.folder.display();
+        let host_key = fs::read_to_string(self.folder.path().join("host_key.pub"))?;
+        fs::write(
+            self.folder.path().join("known"),
+            format!("witness {host_key}"),
+        )?;
+        let folder = self.folder.path().display();
         let server = format!(
             "HostKey {folder}/host_key\nAuthorizedKeysFile {folder}/key.pub\nStrictModes no\n\
              UsePAM no\nPidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
              PermitRootLogin prohibit-password\nLogLevel ERROR\nUseDNS no\nPrintMotd no\n\
              Subsystem sftp internal-sftp\n"
         );
-        fs::write(self.folder.join("sshd_config"), server)?;
+        fs::write(self.folder.path().join("sshd_config"), server)?;
         let client = format!(
             "Host witness\n  User {}\n  HostKeyAlias witness\n  IdentityFile {folder}/key\n  \
              IdentitiesOnly yes\n  IdentityAgent none\n  UserKnownHostsFile {folder}/known\n  \
@@ -171,7 +170,7 @@ impl Copier {
             user.trim(),
             sshd.display()
         );
-        fs::write(self.folder.join("ssh_config"), client)
+        fs::write(self.folder.path().join("ssh_config"), client)
     }
 
     fn write_file(&self, seed: Seed) -> io::Result<()> {
@@ -299,7 +298,7 @@ impl Copier {
 impl Drop for Copier {
     fn drop(&mut self) {
         // The keys let nobody in anywhere else; what cannot be removed is below our own name.
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = self.folder.remove();
     }
 }
 

@@ -8,7 +8,7 @@ use crate::failure::{Code, Failure, Outcome, doing};
 use plimsoll_archive::Cells;
 use plimsoll_core::failover::{CellOutcome, Failover, Matrix, MatrixCell};
 use plimsoll_core::fault::Fault;
-use plimsoll_lab::host::{Clock as _, SystemClock};
+use plimsoll_lab::host::{Clock as _, MadeDir, SystemClock};
 use plimsoll_lab::stacks::Choice;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -141,9 +141,8 @@ impl Table<'_> {
             return Ok(CellOutcome::NotTried);
         }
         let ledgers = self.bench.ledgers.path.join(self.cells.len().to_string());
-        std::fs::create_dir(&ledgers).map_err(|error| {
-            Failure::new(Code::Failed, format!("make {}: {error}", ledgers.display()))
-        })?;
+        MadeDir::make(&ledgers)
+            .map_err(doing(Code::Failed, format!("make {}", ledgers.display())))?;
         let (done, failure) = match self.bench.strike(arms, name, &[fault], &ledgers) {
             Ok((done, ended)) => (Some(done), ended.err()),
             Err(failure) => (None, Some(failure)),

@@ -8,12 +8,15 @@ mod matrix;
 use super::stack::{Shape, choices};
 use crate::campaign::{self, Arms, Asked, Consent, Load, Settings, Wanted, Witness};
 use crate::cli::spec::TargetSpec;
-use crate::failure::{Code, Failure, Outcome};
+use crate::failure::{Code, Failure, Outcome, doing};
 use plimsoll_core::failover::Failover;
 use plimsoll_core::fault::Fault;
+use plimsoll_core::plan::Plan;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
-use plimsoll_lab::journal::StateDir;
+use plimsoll_lab::host::MadeDir;
+use plimsoll_lab::journal::{Journal, StateDir};
+use plimsoll_lab::raise::{self, Standing};
 use plimsoll_lab::stacks::Choice;
 use plimsoll_report::Report;
 use serde::Serialize;
@@ -140,6 +143,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         super::print(&args.would(&load, &stacks));
         return Ok(ExitCode::SUCCESS);
     }
+    let state = super::state_dir()?;
     let bench = Bench {
         args,
         load,
@@ -148,9 +152,9 @@ pub(super) fn main(args: &Args) -> Outcome {
             length: Some(BESIDE),
             ..super::measure::proof_settings("beside")
         },
-        state: super::state_dir()?,
         stop: super::stop_flag()?,
-        ledgers: Ledgers::new(args.ledgers.clone(), &campaign::run_id())?,
+        ledgers: Ledgers::new(args.ledgers.clone(), &campaign::run_id(), &state)?,
+        state,
     };
     if stacks.len() > 1 || args.cells.is_some() || args.budget.is_some() {
         return matrix::main(&bench, &stacks);
@@ -205,7 +209,12 @@ impl Bench<'_> {
         let id = campaign::run_id();
         let done = arms
             .raise(&id, &self.state, &[], &Consent::default(), &self.stop)
-            .and_then(|()| work(&arms, &name));
+            .and_then(|()| {
+                for (name, text) in arms.degraded() {
+                    super::say(&format!("{name}: {text}"));
+                }
+                work(&arms, &name)
+            });
         (done, arms.lower(&self.state))
     }
 
@@ -304,9 +313,10 @@ impl Args {
     /// Tells what was done; what cannot be written is told all the same.
     fn tell(&self, report: &Report, done: &impl Serialize) -> Result<(), Failure> {
         let written = match &self.output {
-            Some(path) => std::fs::write(path, plimsoll_report::html(report)).map_err(|error| {
-                Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
-            }),
+            Some(path) => plimsoll_archive::write_result(path, plimsoll_report::html(report))
+                .map_err(|error| {
+                    Failure::new(Code::Failed, format!("write {}: {error}", path.display()))
+                }),
             None => Ok(()),
         };
         if self.json {
@@ -314,7 +324,7 @@ impl Args {
             return written;
         }
         let text = plimsoll_report::terminal(report, super::width(), super::colour(), false);
-        super::print(&text);
+        super::print_coloured(&text);
         written?;
         if let Some(path) = &self.output {
             super::print(&format!("Written: {}", path.display()));
@@ -323,34 +333,53 @@ impl Args {
     }
 }
 
-/// The directory of the ledgers; one that nobody asked for is removed in the end.
+/// The directory of the ledgers; one that nobody asked for is removed in the end, whoever ends this
+/// program: it stands in a journal.
 struct Ledgers {
     path: PathBuf,
-    is_kept: bool,
+    standing: Option<Standing>,
 }
 
 impl Ledgers {
-    fn new(asked: Option<PathBuf>, id: &str) -> Result<Self, Failure> {
-        let is_kept = asked.is_some();
-        let path = asked.unwrap_or_else(|| std::env::temp_dir().join(format!("plimsoll-{id}")));
-        if is_kept {
-            super::check_directory_of(&path)?;
-            super::refuse_existing(&path, false).map_err(|failure| {
-                failure.hint("ledgers are kept in a directory of their own: name a new one")
-            })?;
-        }
-        std::fs::create_dir(&path).map_err(|error| {
-            Failure::new(Code::Failed, format!("make {}: {error}", path.display()))
+    fn new(asked: Option<PathBuf>, id: &str, state: &StateDir) -> Result<Self, Failure> {
+        let Some(path) = asked else {
+            return Self::passing(id, state);
+        };
+        super::check_directory_of(&path)?;
+        super::refuse_existing(&path, false).map_err(|failure| {
+            failure.hint("ledgers are kept in a directory of their own: name a new one")
         })?;
-        Ok(Ledgers { path, is_kept })
+        MadeDir::make(&path).map_err(doing(Code::Failed, format!("make {}", path.display())))?;
+        Ok(Ledgers {
+            path,
+            standing: None,
+        })
+    }
+
+    /// One that goes with this.
+    fn passing(id: &str, state: &StateDir) -> Result<Self, Failure> {
+        const WHAT: &str = "make a directory for the ledgers";
+        let path = std::env::temp_dir().join(format!("plimsoll-{id}"));
+        let mut plan = Plan::default();
+        plan.steps.push(campaign::directory_step(&path, WHAT)?);
+        // A journal of its own: the run that follows in this second has the same number.
+        let journal = Journal::create(state, campaign::run_header(&format!("{id}-ledgers")));
+        let journal = journal.map_err(doing(Code::Failed, "begin the journal of the ledgers"))?;
+        let standing = raise::raise(&plan, None, &mut super::nodes(), journal);
+        Ok(Ledgers {
+            path,
+            standing: Some(standing.map_err(doing(Code::Failed, WHAT))?),
+        })
     }
 }
 
 impl Drop for Ledgers {
     fn drop(&mut self) {
-        if !self.is_kept {
-            // What cannot be removed is in the directory for such files, under our name.
-            let _ = std::fs::remove_dir_all(&self.path);
+        if let Some(standing) = self.standing.take() {
+            // What cannot be removed stays in its journal, for raze.
+            for problem in raise::raze(standing.journal, &mut super::nodes()).problems() {
+                super::say(&format!("note: {problem}; try again with: plimsoll raze"));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ mod target;
 
 use self::target::{Target, places};
 use crate::campaign::Consent;
-use crate::failure::{Code, Failure, Outcome, failed};
+use crate::failure::{Code, Failure, Outcome};
 use clap::Subcommand;
 use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::ledger::{Durability, LedgerAccount};
@@ -183,6 +183,7 @@ fn failure(error: Error) -> Failure {
     let code = match error {
         Error::Ledger(_) | Error::Workload(_) => Code::Usage,
         Error::Stopped(_) => Code::Interrupted,
+        Error::LedgerDamaged(_) => Code::CannotJudge,
         _ => Code::Failed,
     };
     Failure::new(code, error)
@@ -405,7 +406,10 @@ fn seek(args: &SeekArgs) -> Outcome {
     let mut whole = DataCheckResult::default();
     for raw in &args.raw {
         let found = plimsoll_engine::ledger::seek(raw, &args.ledger, &stop);
-        let found = found.map_err(failed(Code::Failed))?;
+        let found = found.map_err(|error| match error {
+            Error::LedgerDamaged(_) => failure(error),
+            _ => Failure::new(Code::Failed, error),
+        })?;
         if found.checked == 0 && !found.interrupted {
             // Nothing found in nothing would pass for encrypted.
             return Err(file_error(raw, &"it has not one sector of 512 bytes"));

@@ -2,12 +2,11 @@
 //! The targets of a ledger: what is there is looked at, and nothing is made.
 
 use super::file_error;
-use crate::campaign::{Consent, check_device};
-use crate::failure::Code;
-use crate::failure::{Failure, doing};
-use plimsoll_engine::{Address, Place};
+use crate::campaign::{Consent, check_device, check_place, device_facts};
+use crate::failure::Failure;
+use plimsoll_engine::{Address, DeviceIdentity, Place};
+use plimsoll_lab::facts;
 use plimsoll_lab::stacks::Choice;
-use plimsoll_lab::{device, facts};
 use std::path::{Path, PathBuf};
 
 /// A target.
@@ -29,7 +28,7 @@ enum What {
     Device {
         path: PathBuf,
         align: u32,
-        bytes: u64,
+        identity: DeviceIdentity,
         exclusive: bool,
     },
     Nfs(Address),
@@ -74,6 +73,9 @@ impl Target {
             let why = "it is no directory, file, block device or nfs:// address";
             return Err(file_error(&path, &why));
         }
+        if consent.is_some() {
+            check_place(text, &directory)?;
+        }
         let found = facts::target(&directory).map_err(|error| file_error(&path, &error))?;
         let align = match found.direct_align_bytes {
             0 if is_directory && consent.is_some() => facts::direct_align_in(&directory),
@@ -100,12 +102,12 @@ impl Target {
             What::Device {
                 path,
                 align,
-                bytes,
+                identity,
                 exclusive,
             } => Place::Device {
                 path,
                 direct_align: *align,
-                bytes: *bytes,
+                identity,
                 exclusive: *exclusive,
             },
             What::Nfs(address) => Place::Nfs {
@@ -142,15 +144,14 @@ impl Target {
 
 fn of_device(path: PathBuf, consent: Option<&Consent>) -> Result<What, Failure> {
     let host = super::super::host();
-    let found = match consent {
+    let (found, identity) = match consent {
         Some(consent) => check_device(&path, consent, &host)?,
-        None => device::device(&path, &host)
-            .map_err(doing(Code::Failed, format!("look at '{}'", path.display())))?,
+        None => device_facts(&path, &host)?,
     };
     Ok(What::Device {
         path,
         align: found.block_bytes,
-        bytes: found.bytes,
+        identity,
         exclusive: consent.is_some(),
     })
 }

@@ -4,7 +4,7 @@
 
 use super::super::measure::{self, Measure, Source, measure, policy};
 use super::super::verify::{HeldJob, JobFile, Mapping, of_model};
-use super::super::{model_file, print, say};
+use super::super::{model_file, print, print_coloured, say};
 use super::tables;
 use super::{Args, Failure, Outcome};
 use crate::campaign::{self, Consent, Corners};
@@ -48,16 +48,16 @@ const COMPONENTS: [Component; 3] = [
         sections: &["nas_read_load", "nas_write_load"],
         published: &[
             ("reads/s", "84.987851", |p| {
-                Some(p.directions.first()?.ops_per_s.stochastic)
+                Some(p.directions.first()?.ops_per_s?.stochastic)
             }),
             ("read KiB/s", "2521.440829", |p| {
-                Some(p.directions.first()?.bytes_per_s.stochastic / 1024.0)
+                Some(p.directions.first()?.bytes_per_s?.stochastic / 1024.0)
             }),
             ("writes/s", "40.046553", |p| {
-                Some(p.directions.get(1)?.ops_per_s.stochastic)
+                Some(p.directions.get(1)?.ops_per_s?.stochastic)
             }),
             ("write KiB/s", "1233.424685", |p| {
-                Some(p.directions.get(1)?.bytes_per_s.stochastic / 1024.0)
+                Some(p.directions.get(1)?.bytes_per_s?.stochastic / 1024.0)
             }),
             ("busy share", "0.13912", |p| Some(p.utilisation?.stochastic)),
         ],
@@ -72,16 +72,16 @@ const COMPONENTS: [Component; 3] = [
         sections: &["db_load"],
         published: &[
             ("reads/s", "145.142408", |p| {
-                Some(p.directions.first()?.ops_per_s.stochastic)
+                Some(p.directions.first()?.ops_per_s?.stochastic)
             }),
             ("read bytes/s", "1255955.8", |p| {
-                Some(p.directions.first()?.bytes_per_s.stochastic)
+                Some(p.directions.first()?.bytes_per_s?.stochastic)
             }),
             ("writes/s", "82.343775", |p| {
-                Some(p.directions.get(1)?.ops_per_s.stochastic)
+                Some(p.directions.get(1)?.ops_per_s?.stochastic)
             }),
             ("write bytes/s", "803580.8", |p| {
-                Some(p.directions.get(1)?.bytes_per_s.stochastic)
+                Some(p.directions.get(1)?.bytes_per_s?.stochastic)
             }),
             ("mean queue", "2.094444", |p| {
                 Some(p.queue.as_ref()?.average.stochastic)
@@ -101,16 +101,16 @@ const COMPONENTS: [Component; 3] = [
         sections: &["bi_load"],
         published: &[
             ("reads/s", "863.729369", |p| {
-                Some(p.directions.first()?.ops_per_s.stochastic)
+                Some(p.directions.first()?.ops_per_s?.stochastic)
             }),
             ("read bytes/s", "42983866.7", |p| {
-                Some(p.directions.first()?.bytes_per_s.stochastic)
+                Some(p.directions.first()?.bytes_per_s?.stochastic)
             }),
             ("writes/s", "67.330524", |p| {
-                Some(p.directions.get(1)?.ops_per_s.stochastic)
+                Some(p.directions.get(1)?.ops_per_s?.stochastic)
             }),
             ("write bytes/s", "650304.4", |p| {
-                Some(p.directions.get(1)?.bytes_per_s.stochastic)
+                Some(p.directions.get(1)?.bytes_per_s?.stochastic)
             }),
             ("mean queue", "9.2", |p| {
                 Some(p.queue.as_ref()?.average.stochastic)
@@ -150,14 +150,14 @@ pub(super) fn main(args: &Args) -> Outcome {
     let table = data.join("published/pcp-fio.csv");
     let report = report(&done, results.as_ref(), &table, &id);
     let width = super::super::width();
-    print(&plimsoll_report::terminal(
+    print_coloured(&plimsoll_report::terminal(
         &report,
         width,
         super::super::colour(),
         false,
     ));
     let page = folder.join("pcp-model.html");
-    std::fs::write(&page, plimsoll_report::html(&report)).map_err(|error| {
+    plimsoll_archive::write_result(&page, plimsoll_report::html(&report)).map_err(|error| {
         Failure::new(Code::Failed, format!("write {}: {error}", page.display()))
     })?;
     print(&format!("Page: {}", page.display()));

@@ -65,6 +65,7 @@ pub(super) fn components(done: &[Done]) -> Table {
             "Bursts",
         ],
     );
+    let rate = |value: Option<f64>| Cell::new(value.map_or("–".into(), units::rate));
     for done in done {
         for (at, direction) in done.profile.directions.iter().enumerate() {
             let of_direction =
@@ -84,9 +85,9 @@ pub(super) fn components(done: &[Done]) -> Table {
             table.rows.push(vec![
                 Cell::new(title),
                 Cell::new(direction.direction.name()),
-                Cell::new(units::rate(direction.ops_per_s.time)),
-                Cell::new(units::rate(direction.rates.median_per_s)),
-                Cell::new(units::rate(direction.rates.peak_per_s)),
+                rate(direction.ops_per_s.map(|ops| ops.time)),
+                rate(direction.rates.map(|rates| rates.median_per_s)),
+                rate(direction.rates.map(|rates| rates.peak_per_s)),
                 Cell::new(direction.idc.map_or("–".into(), units::rate)),
                 Cell::new(bursts.unwrap_or_else(|| "none found".into())),
             ]);

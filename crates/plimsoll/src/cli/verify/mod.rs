@@ -61,6 +61,9 @@ pub(super) struct Args {
     /// Keep the result in the model's file: a model that missed a gate is not run any more.
     #[arg(long)]
     keep: bool,
+    /// List every gate, not only those that were missed.
+    #[arg(long)]
+    gates: bool,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -114,7 +117,7 @@ fn model(args: &Args) -> Outcome {
             "passed": passed,
         }));
     } else {
-        super::print(&text::of_model(&model, &verification));
+        super::print(&text::of_model(&model, &verification, args.gates));
     }
     if args.keep {
         model.verified = Some(Box::new(verification));
@@ -183,7 +186,7 @@ fn job_file(args: &Args) -> Outcome {
         }));
     } else {
         for job in &held {
-            super::print(&text::of_job(job));
+            super::print(&text::of_job(job, args.gates));
         }
     }
     end(held.iter().all(HeldJob::passed))

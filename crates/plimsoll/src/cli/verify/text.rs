@@ -3,6 +3,7 @@
 
 use super::job::HeldJob;
 use crate::cli::fit::number;
+use crate::cli::gates;
 use plimsoll_core::model::{Checked, Fidelity, Model, Verification};
 use std::fmt::Write;
 
@@ -22,14 +23,19 @@ fn about(load: &str, verification: &Verification) -> String {
 }
 
 /// A model held against a recording: every metric between its gate and its noise floor.
-pub(super) fn of_model(model: &Model, verification: &Verification) -> String {
+pub(super) fn of_model(model: &Model, verification: &Verification, all: bool) -> String {
     let mut text = about(&model.name, verification);
+    let told = gates::told(&verification.lines, |checked| &checked.line, all);
+    if told.is_empty() {
+        text.push_str(&verdict(verification, all));
+        return text;
+    }
     let _ = writeln!(
         text,
         "\n{:METRIC$}{:>11}{:>11}{:>10}{:>8}{:>11}{:>10}",
         "Metric", "recorded", "submitted", "error", "gate", "two seeds", "halves"
     );
-    for checked in &verification.lines {
+    for checked in told {
         let Checked { line, floor } = checked;
         let _ = writeln!(
             text,
@@ -45,13 +51,18 @@ pub(super) fn of_model(model: &Model, verification: &Verification) -> String {
         );
     }
     text.push_str("\nTwo seeds: the error between two plays of this load. Halves: the error between the first half of the recording and the second.\n");
-    text.push_str(&verdict(verification));
+    text.push_str(&verdict(verification, all));
     text
 }
 
 /// Sections of a job held against a recording: the judged load, and other ways to take it.
-pub(super) fn of_job(job: &HeldJob) -> String {
+pub(super) fn of_job(job: &HeldJob, all: bool) -> String {
     let mut text = about(&job.sections, &job.verification);
+    let told = gates::told(&job.verification.lines, |checked| &checked.line, all);
+    if told.is_empty() {
+        text.push_str(&verdict(&job.verification, all));
+        return text;
+    }
     let _ = write!(
         text,
         "\n{:METRIC$}{:>11}{:>12}{:>8}{:>10}      ",
@@ -61,7 +72,7 @@ pub(super) fn of_job(job: &HeldJob) -> String {
         let _ = write!(text, "{:>17}", other.what);
     }
     text.push('\n');
-    for checked in &job.verification.lines {
+    for checked in told {
         let Checked { line, floor } = checked;
         let _ = write!(
             text,
@@ -86,12 +97,12 @@ pub(super) fn of_job(job: &HeldJob) -> String {
     for trap in &job.traps {
         let _ = writeln!(text, "  {trap}");
     }
-    text.push_str(&verdict(&job.verification));
+    text.push_str(&verdict(&job.verification, all));
     text
 }
 
 /// What was not compared, and the verdict on what was.
-fn verdict(verification: &Verification) -> String {
+fn verdict(verification: &Verification, all: bool) -> String {
     let mut text = String::new();
     if !verification.untold.is_empty() {
         text.push_str("\nNot compared:\n");
@@ -99,11 +110,16 @@ fn verdict(verification: &Verification) -> String {
     for untold in &verification.untold {
         let _ = writeln!(text, "  {untold}");
     }
+    let lines = verification.lines.iter().map(|checked| &checked.line);
+    let summary = gates::summary(lines);
+    let how = if all { "" } else { " (--gates lists them)" };
     let missed = verification.missed().count();
-    let all = verification.lines.len();
     let _ = match missed {
-        0 => writeln!(text, "\nPassed: all {all} gates."),
-        _ => writeln!(text, "\nFAILED: {missed} of {all} gates were missed."),
+        0 => writeln!(text, "\nPassed: {summary}{how}."),
+        _ => writeln!(
+            text,
+            "\nFAILED: {missed} gates were missed; {summary}{how}."
+        ),
     };
     text
 }

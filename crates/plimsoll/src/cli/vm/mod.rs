@@ -288,7 +288,7 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
 
 fn lower(args: &Down, state: &StateDir) -> Outcome {
     if args.dry_run {
-        super::raze::print_steps(state, false, |record| {
+        super::raze::print_steps(state, false, Default::default(), |record| {
             record.header.kind == plimsoll_lab::journal::Kind::Machines
         })?;
         return Ok(ExitCode::SUCCESS);

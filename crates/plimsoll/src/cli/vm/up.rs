@@ -93,7 +93,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     }
     let address = lab.address();
     let text = inventory::written(address.as_deref(), lab.nodes());
-    std::fs::write(&args.output, text).map_err(|error| {
+    plimsoll_archive::write_result(&args.output, text).map_err(|error| {
         Failure::new(
             Code::Failed,
             format!("write {}: {error}", args.output.display()),

@@ -121,13 +121,40 @@ fn the_copy_stays_while_a_journal_does() {
     let copy = dir.join(COPY_DIR);
     std::fs::create_dir_all(&copy).unwrap();
     std::fs::write(copy.join(MADE_FILE), "").unwrap();
+    std::fs::write(copy.join(MARK_FILE), "plimsoll-agent\n").unwrap();
     let mut host = FakeHost::new();
     apply(&mut host, &state, ID, (&step("/a"), None), &[]).unwrap();
     forget_copy(&state);
-    assert!(copy.exists());
+    assert!(copy.exists() && copied(&state).is_empty());
     undo(&mut host, &state, ID, &Action::RemoveDir("/a".into())).unwrap();
+    let goes = [copy.join(MADE_FILE), copy.join(MARK_FILE), copy.clone()];
+    assert_eq!(copied(&state), goes);
     forget_copy(&state);
     assert!(!dir.exists());
+}
+
+#[test]
+fn what_is_no_copy_of_ours_stays() {
+    let place = tempfile::tempdir().unwrap();
+    let state = state(&place);
+    let copy = place.path().join(COPY_DIR);
+    std::fs::create_dir(&copy).unwrap();
+    let notes = copy.join("my-own-notes.txt");
+    std::fs::write(&notes, "x").unwrap();
+    // A directory without our mark is somebody's who likes the name.
+    std::fs::write(copy.join(MADE_FILE), "").unwrap();
+    forget_copy(&state);
+    assert!(copy.join(MADE_FILE).exists() && notes.exists());
+    std::fs::write(copy.join(MARK_FILE), "plimsoll-agent\n").unwrap();
+    let program = copy.join("plimsoll-0123abc");
+    std::fs::write(&program, "").unwrap();
+    std::fs::write(copy.join("plimsoll-0123abc.77"), "").unwrap();
+    let like = copy.join("plimsoll-results");
+    std::fs::write(&like, "").unwrap();
+    assert!(!copied(&state).contains(&notes));
+    forget_copy(&state);
+    assert!(!program.exists() && notes.exists() && like.exists());
+    assert_eq!(std::fs::read_dir(&copy).unwrap().count(), 3);
 }
 
 /// Asks all this and waits for so many answers; gives them and how it ended.

@@ -7,6 +7,12 @@
 //! with a sign. The file's own table of keys holds `plimsoll.origin_unix_ns` and `plimsoll.lost`.
 //! Numbers are kept as differences and words in a dictionary, without further compression. Memory
 //! is bounded by a group of rows when it is written, by some pages when it is read.
+//!
+//! Tables of other programs may have numbers and times of other types, which say what they are, words
+//! in any case, no `took_ns`, and times since 1970. A row that is no request is left out and counted.
+
+mod bounded;
+mod column;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,7 +23,6 @@ use std::path::Path;
 use std::sync::{Arc, Once};
 
 use parquet::basic::{Compression, Encoding};
-use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -29,10 +34,13 @@ use parquet::schema::types::ColumnPath;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
+use self::bounded::BoundedFile;
+use self::column::{TableColumn, Told, unit};
+use super::rows::TOO_MANY_TARGETS;
 use super::spool::KINDS;
 use super::{Format, Request, TIMED, Targets};
 use crate::error::{Damage, TraceError};
-use crate::recording::{About, Order, Requests};
+use crate::recording::{About, Carries, Detail, Order, Requests};
 
 const MAGIC: &[u8] = b"PAR1";
 const SCHEMA: &str = "message requests {
@@ -64,6 +72,10 @@ pub(super) const FORMAT: Format = Format {
             return Err(wrong("a Parquet file is read from a file only".into()));
         };
         let file = File::open(path).map_err(|source| TraceError::Read {
+            file: name.clone(),
+            source,
+        })?;
+        let file = BoundedFile::new(file).map_err(|source| TraceError::Read {
             file: name.clone(),
             source,
         })?;
@@ -183,52 +195,87 @@ pub(crate) fn long(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
+/// The columns, in the order of the schema.
+const NAMES: [&str; 6] = ["at_ns", "took_ns", "kind", "device", "offset", "bytes"];
+/// The one that a table may do without.
+const TOOK: usize = 1;
+/// Rows of one call.
+const BATCH: usize = 4096;
+/// Rows among which the earliest start is looked for.
+const FIRST: usize = 1 << 16;
+/// Times from here on count from 1970, not from the origin: of March 1973, or after three years.
+const ABSOLUTE_MIN: Nanos = Nanos(100_000_000_000_000_000);
+/// Rows in a row that are no requests before the rest of a file is given up.
+const ODD_IN_A_ROW_MAX: u64 = 1_000;
+
 struct Table {
     about: About,
-    file: SerializedFileReader<File>,
-    /// Where each of the columns stands, in the order of the schema.
-    columns: [usize; 6],
+    file: SerializedFileReader<BoundedFile>,
+    /// Where each of [`NAMES`] stands.
+    columns: [Option<usize>; 6],
     /// The next group, what is open of the one before, and its rows that were not yet read.
     group: usize,
     open: Option<Columns>,
     left: usize,
     targets: Targets,
+    /// What the file says, or the earliest start where times count from 1970.
     origin_unix_ns: Option<u64>,
+    /// From the times of the file to those of the recording.
+    begin: Option<Nanos>,
+    early: u64,
     lost: u64,
+    rows: Rows,
     damage: Option<Damage>,
+    warnings: Vec<String>,
 }
 
-/// Rows of one call.
-const BATCH: usize = 4096;
+/// Rows so far.
+#[derive(Default)]
+struct Rows {
+    seen: u64,
+    odd: u64,
+    odd_in_a_row: u64,
+    /// The first that is no request, and why.
+    first_odd: Option<String>,
+}
 
 impl Table {
-    fn open(name: String, file: SerializedFileReader<File>) -> Result<Table, TraceError> {
+    fn open(name: String, file: SerializedFileReader<BoundedFile>) -> Result<Table, TraceError> {
         let about_file = file.metadata().file_metadata();
         let schema = about_file.schema_descr();
-        let names = ["at_ns", "took_ns", "kind", "device", "offset", "bytes"];
-        let mut columns = [0; 6];
-        for (place, wanted) in columns.iter_mut().zip(names) {
-            let found = schema.columns().iter();
-            let mut found = found.map(|column| column.path().string());
-            let at = found.position(|column| column == wanted);
-            *place = at.ok_or_else(|| TraceError::Format {
-                file: name.clone(),
-                offset: 0,
-                what: format!(
+        let wrong = |what: String| TraceError::Format {
+            file: name.clone(),
+            offset: 0,
+            what,
+        };
+        let place = |wanted: &str| {
+            let mut found = schema.columns().iter();
+            found.position(|column| column.path().string() == wanted)
+        };
+        let columns = NAMES.map(place);
+        for (place, wanted) in columns.iter().zip(NAMES) {
+            if place.is_none() && wanted != NAMES[TOOK] {
+                return Err(wrong(format!(
                     "it is a Parquet file without the column {wanted}; a table of requests has \
                      the columns {}",
-                    names.join(", ")
-                ),
-            })?;
+                    NAMES.join(", ")
+                )));
+            }
+        }
+        for place in [2, 3].into_iter().filter_map(|at| columns[at]) {
+            let column = schema.column(place);
+            if place == columns[2].unwrap_or(usize::MAX) && !TableColumn::is_text(&column) {
+                return Err(wrong("its column kind holds no words".into()));
+            }
         }
         let groups = file.metadata().row_groups().iter();
-        let codecs = groups.flat_map(|group| group.columns().iter().map(|c| c.compression()));
-        if let Some(codec) = codecs.into_iter().find(|c| *c != Compression::UNCOMPRESSED) {
-            return Err(TraceError::Format {
-                file: name,
-                offset: 0,
-                what: format!("its columns are compressed ({codec}); write it without compression"),
-            });
+        let mut codecs = groups.flat_map(|group| group.columns().iter().map(|c| c.compression()));
+        if let Some(codec) = codecs.find(|c| *c != Compression::UNCOMPRESSED) {
+            return Err(wrong(format!(
+                "its columns are compressed ({codec}), which is not read, as what they become has no \
+                 limit; write it without compression (pyarrow compression=\"none\", pandas \
+                 compression=None, polars compression=\"uncompressed\")"
+            )));
         }
         let keys = about_file.key_value_metadata();
         let keys: BTreeMap<&str, u64> = keys
@@ -237,9 +284,7 @@ impl Table {
             .filter_map(|pair| Some((pair.key.as_str(), pair.value.as_ref()?.parse().ok()?)))
             .collect();
         let (origin_unix_ns, lost) = (keys.get(ORIGIN).copied(), keys.get(LOST).copied());
-        let mut carries = TIMED;
-        // Another program may have sorted it otherwise.
-        carries.order = Order::Mixed;
+        let carries = carries(columns, &|place| unit(&schema.column(place)));
         Ok(Table {
             about: About {
                 name,
@@ -254,8 +299,12 @@ impl Table {
             left: 0,
             targets: Targets::default(),
             origin_unix_ns,
+            begin: None,
+            early: 0,
             lost: lost.unwrap_or(0),
+            rows: Rows::default(),
             damage: None,
+            warnings: Vec::new(),
         })
     }
 
@@ -272,26 +321,92 @@ impl Table {
         }
         if let Some(columns) = &mut self.open {
             let rows = self.left.min(BATCH);
-            columns.read(rows, &mut self.targets, into)?;
+            columns.read(rows, &mut self.targets, &mut self.rows, into)?;
             self.left -= rows;
+        }
+        if self.rows.odd_in_a_row >= ODD_IN_A_ROW_MAX {
+            let what = format!("{ODD_IN_A_ROW_MAX} rows in a row are no requests");
+            return Err(ParquetError::General(what));
         }
         Ok(true)
     }
 
     /// Ends at rows that cannot be read; when they are the first, nothing of the file can.
-    fn end(&mut self, error: &ParquetError) -> Result<bool, TraceError> {
+    fn end(&mut self, error: &ParquetError) -> Result<(), TraceError> {
+        let first = self.rows.first_odd.take();
+        let first = first.map_or(String::new(), |first| format!("; the first, {first}"));
         let (file, what) = (
             self.about.name.clone(),
-            format!("its group {} of rows: {error}", self.group),
+            format!("its group {} of rows: {error}{first}", self.group),
         );
-        let is_first = self.targets.names().is_empty();
         (self.group, self.left) = (usize::MAX, 0);
         let offset = 0;
-        if is_first {
+        if self.rows.seen == self.rows.odd {
             return Err(TraceError::Format { file, offset, what });
         }
         self.damage = Some(Damage { file, offset, what });
-        Ok(false)
+        Ok(())
+    }
+
+    /// Counts starts from the origin.
+    fn place(&mut self, fresh: &mut [Request]) {
+        let Some(earliest) = fresh.iter().map(|request| request.at).min() else {
+            return;
+        };
+        let is_absolute = earliest >= ABSOLUTE_MIN;
+        let begin = *self.begin.get_or_insert_with(|| {
+            if is_absolute {
+                self.origin_unix_ns = Some(earliest.0);
+            }
+            if is_absolute { earliest } else { Nanos(0) }
+        });
+        for request in fresh {
+            self.early += u64::from(request.at < begin);
+            request.at = request.at.since(begin);
+        }
+    }
+
+    /// Says what was left out; a file of which nothing was understood is an error.
+    fn finish(&mut self) -> Result<(), TraceError> {
+        let first = self.rows.first_odd.take();
+        if self.rows.seen == self.rows.odd {
+            return Err(TraceError::Format {
+                file: self.about.name.clone(),
+                offset: 0,
+                what: match first {
+                    Some(first) => format!("no row of it is a request; the first, {first}"),
+                    None => "it has no rows".into(),
+                },
+            });
+        }
+        if let Some(first) = first {
+            let odd = self.rows.odd;
+            let text = format!("{odd} rows are no requests and were left out; the first, {first}");
+            self.warnings.push(text);
+        }
+        if self.early > 0 {
+            self.warnings.push(format!(
+                "{} requests started before the recording's origin and count as of that instant",
+                self.early
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What a table with these columns carries.
+fn carries(columns: [Option<usize>; 6], unit: &dyn Fn(usize) -> Nanos) -> Carries {
+    let service = match columns[TOOK] {
+        Some(_) => Detail::Each,
+        None => Detail::Absent,
+    };
+    Carries {
+        resolution: columns[0].map_or(Nanos(1), unit),
+        service,
+        queue: service,
+        // Another program may have sorted it otherwise.
+        order: Order::Mixed,
+        ..TIMED
     }
 }
 
@@ -320,117 +435,118 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
 }
 
 /// The columns of a group of rows, from which requests are taken.
-struct Columns {
-    at: Column<Int64Type>,
-    took: Column<Int64Type>,
-    kind: Column<ByteArrayType>,
-    device: Column<ByteArrayType>,
-    offset: Column<Int64Type>,
-    bytes: Column<Int64Type>,
-}
+struct Columns([Option<TableColumn>; 6]);
+
+/// Why a row is no request: the column, and what stands in it.
+type Wrong = (usize, &'static str);
 
 impl Columns {
     /// Those that stand at these places.
-    fn of(group: &dyn RowGroupReader, places: [usize; 6]) -> Result<Columns, ParquetError> {
-        let [at, took, kind, device, offset, bytes] = places;
-        Ok(Columns {
-            at: Column::of(group, at)?,
-            took: Column::of(group, took)?,
-            kind: Column::of(group, kind)?,
-            device: Column::of(group, device)?,
-            offset: Column::of(group, offset)?,
-            bytes: Column::of(group, bytes)?,
-        })
+    fn of(group: &dyn RowGroupReader, places: [Option<usize>; 6]) -> Result<Columns, ParquetError> {
+        let mut columns = Columns([const { None }; 6]);
+        for (column, place) in columns.0.iter_mut().zip(places) {
+            *column = place.map(|at| TableColumn::of(group, at)).transpose()?;
+        }
+        Ok(columns)
     }
 
-    /// Appends the next so many rows; none of them when one is no request.
+    /// Appends the requests of the next so many rows.
     fn read(
         &mut self,
         rows: usize,
         targets: &mut Targets,
+        counts: &mut Rows,
         into: &mut Vec<Request>,
     ) -> Result<(), ParquetError> {
-        let mut at = self.at.read(rows)?;
-        let mut took = self.took.read(rows)?;
-        let mut kind = self.kind.read(rows)?;
-        let mut device = self.device.read(rows)?;
-        let mut offset = self.offset.read(rows)?;
-        let mut bytes = self.bytes.read(rows)?;
-        let mut row = || {
-            let took = took.next()?.map(|took| u64::try_from(*took));
-            let word = kind.next()??.data();
-            let known = |(_, known): &&(Kind, &str)| word == known.as_bytes();
-            Some(Request {
-                at: Nanos(u64::try_from(*at.next()??).ok()?),
-                took: took.and_then(Result::ok).map(Nanos),
-                kind: KINDS.iter().find(known)?.0,
-                target: targets.place(device.next()??.data())?,
-                bytes: u32::try_from(*bytes.next()??).ok()?,
-                offset: u64::try_from(*offset.next()??).ok()?,
-            })
-        };
-        let known = into.len();
-        for _ in 0..rows {
-            let Some(request) = row() else {
-                into.truncate(known);
-                return Err(ParquetError::General("one of them is no request".into()));
-            };
-            into.push(request);
+        let mut told: [&[Told]; 6] = [&[]; 6];
+        for (told, column) in told.iter_mut().zip(&mut self.0) {
+            if let Some(column) = column {
+                *told = column.read(rows)?;
+            }
+        }
+        for row in 0..rows {
+            let cells = told.map(|column| column.get(row).unwrap_or(&Told::Nothing));
+            counts.seen += 1;
+            match request(cells, targets) {
+                Ok(request) => {
+                    counts.odd_in_a_row = 0;
+                    into.push(request);
+                }
+                Err((column, wanted)) => {
+                    counts.odd += 1;
+                    counts.odd_in_a_row += 1;
+                    let seen = counts.seen;
+                    counts.first_odd.get_or_insert_with(|| {
+                        let (name, found) = (NAMES[column], quoted(cells[column]));
+                        format!("row {seen}: {name} is {found}, not {wanted}")
+                    });
+                }
+            }
         }
         Ok(())
     }
 }
 
-/// A column of a group of rows.
-struct Column<T: DataType> {
-    number: usize,
-    reader: ColumnReaderImpl<T>,
-    /// Whether some of its values may be absent.
-    has_gaps: bool,
-    /// Of the last rows: 1 where there is a value, and the values.
-    levels: Vec<i16>,
-    there: Vec<T::T>,
+/// The request of a row.
+fn request(cells: [&Told; 6], targets: &mut Targets) -> Result<Request, Wrong> {
+    let whole = |column: usize, wanted: &'static str| match cells[column] {
+        Told::Whole(value) => u64::try_from(*value).map_err(|_| (column, wanted)),
+        _ => Err((column, wanted)),
+    };
+    let kind = match cells[2] {
+        Told::Word(word) => kind_of(word),
+        _ => None,
+    };
+    let took = match cells[TOOK] {
+        Told::Nothing => None,
+        _ => Some(Nanos(whole(TOOK, "a time in nanoseconds, or nothing")?)),
+    };
+    let target = match cells[3] {
+        Told::Word(word) => targets.place(word),
+        Told::Whole(number) => targets.place(number.to_string().as_bytes()),
+        _ => return Err((3, "a name")),
+    };
+    let bytes_wanted = "a number of bytes below 4 GiB";
+    Ok(Request {
+        at: Nanos(whole(0, "a time")?),
+        took,
+        kind: kind.ok_or((2, "one of read, write, discard and flush"))?,
+        target: target.ok_or((3, TOO_MANY_TARGETS))?,
+        bytes: u32::try_from(whole(5, bytes_wanted)?).map_err(|_| (5, bytes_wanted))?,
+        offset: whole(4, "a place in bytes")?,
+    })
 }
 
-impl<T: DataType> Column<T> {
-    fn of(group: &dyn RowGroupReader, number: usize) -> Result<Column<T>, ParquetError> {
-        let about = group.metadata().column(number);
-        let levels_max = about.column_descr().max_def_level();
-        if about.column_type() != T::get_physical_type() || levels_max > 1 {
-            let what = format!("column {number} is of another type");
-            return Err(ParquetError::General(what));
-        }
-        Ok(Column {
-            number,
-            reader: get_typed_column_reader::<T>(group.get_column_reader(number)?),
-            has_gaps: levels_max == 1,
-            levels: Vec::new(),
-            there: Vec::new(),
-        })
-    }
+/// What a word says a request does, in any case.
+fn kind_of(word: &[u8]) -> Option<Kind> {
+    const OTHERS: [(Kind, &str); 8] = [
+        (Kind::Read, "r"),
+        (Kind::Write, "w"),
+        (Kind::Discard, "d"),
+        (Kind::Discard, "trim"),
+        (Kind::Discard, "unmap"),
+        (Kind::Fsync, "f"),
+        (Kind::Fsync, "fsync"),
+        (Kind::Fsync, "sync"),
+    ];
+    let mut known = KINDS.iter().chain(&OTHERS);
+    let found = known.find(|(_, known)| word.eq_ignore_ascii_case(known.as_bytes()));
+    found.map(|(kind, _)| *kind)
+}
 
-    /// The values of the next so many rows.
-    fn read(&mut self, rows: usize) -> Result<impl Iterator<Item = Option<&T::T>>, ParquetError> {
-        self.levels.clear();
-        self.there.clear();
-        let mut read = 0;
-        while read < rows {
-            let (levels, there) = (&mut self.levels, &mut self.there);
-            let (records, ..) = self
-                .reader
-                .read_records(rows - read, Some(levels), None, there)?;
-            if records == 0 {
-                let what = format!("column {} is shorter than the others", self.number);
-                return Err(ParquetError::General(what));
-            }
-            read += records;
+/// A cell as it is shown.
+fn quoted(told: &Told) -> String {
+    const SHOWN: usize = 40;
+    match told {
+        Told::Nothing => "absent".into(),
+        Told::Whole(value) => value.to_string(),
+        Told::Odd(value) => value.to_string(),
+        Told::Word(word) => {
+            format!(
+                "'{}'",
+                String::from_utf8_lossy(&word[..word.len().min(SHOWN)])
+            )
         }
-        let mut there = self.there.iter();
-        let (has_gaps, levels) = (self.has_gaps, &self.levels);
-        Ok((0..rows).map(move |row| {
-            let is_there = !has_gaps || levels.get(row) == Some(&1);
-            if is_there { there.next() } else { None }
-        }))
     }
 }
 
@@ -444,10 +560,25 @@ impl Requests for Table {
     }
 
     fn read(&mut self, into: &mut Vec<Request>) -> Result<bool, TraceError> {
-        match guarded(|| self.next_rows(into)) {
-            Ok(more) => Ok(more),
-            Err(error) => self.end(&error),
+        let known = into.len();
+        let wanted = if self.begin.is_some() { 1 } else { FIRST };
+        let mut more = true;
+        while more && into.len() - known < wanted {
+            let before = into.len();
+            more = match guarded(|| self.next_rows(into)) {
+                Ok(more) => more,
+                Err(error) => {
+                    into.truncate(before);
+                    self.end(&error)?;
+                    false
+                }
+            };
         }
+        self.place(&mut into[known..]);
+        if !more {
+            self.finish()?;
+        }
+        Ok(more)
     }
 
     fn targets(&self) -> &[String] {
@@ -463,88 +594,9 @@ impl Requests for Table {
     }
 
     fn warnings(&self) -> &[String] {
-        &[]
+        &self.warnings
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::spool::Spool;
-    use super::*;
-    use plimsoll_core::rng::{Rng, Seed};
-
-    /// Requests of two disks, more than one group.
-    fn all() -> Vec<Request> {
-        let count = GROUP_ROWS as u64 + 10;
-        let request = |n: u64| Request {
-            at: Nanos(n * 1_000_003),
-            took: (!n.is_multiple_of(7)).then_some(Nanos(n % 50_000)),
-            kind: KINDS[usize::try_from(n % 4).unwrap()].0,
-            target: u16::try_from(n % 2).unwrap(),
-            bytes: if n % 4 == 3 { 0 } else { 4096 },
-            offset: (n * 7919) << 12,
-        };
-        (0..count).map(request).collect()
-    }
-
-    #[test]
-    fn a_recording_goes_through_a_parquet_file_unchanged() {
-        let folder = tempfile::tempdir().unwrap();
-        let (spool, table) = (folder.path().join("spool"), folder.path().join("table"));
-        let names = ["sda".to_owned(), "sdb".to_owned()];
-        let mut written = Spool::create(&spool, 1_700_000_000_000_000_000, &names).unwrap();
-        written.append(&all(), 3).unwrap();
-        let mut reader = super::super::open(&spool).unwrap();
-        assert_eq!(write(&mut *reader, &table).unwrap(), all().len() as u64);
-        assert!(write(&mut *reader, &table).is_err(), "it exists");
-        let mut reader = super::super::open(&table).unwrap();
-        let mut found = Vec::new();
-        while reader.read(&mut found).unwrap() {}
-        assert!(found == all());
-        assert_eq!(reader.targets(), names);
-        assert_eq!(reader.lost(), 3);
-        assert_eq!(reader.origin_unix_ns(), Some(1_700_000_000_000_000_000));
-        assert_eq!(reader.damage(), None);
-        let (spool, table) = (spool.metadata().unwrap(), table.metadata().unwrap());
-        assert!(
-            table.len() * 2 < spool.len(),
-            "{} of {}",
-            table.len(),
-            spool.len()
-        );
-    }
-
-    #[test]
-    fn a_table_that_is_cut_or_of_something_else_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let (spool, path) = (folder.path().join("spool"), folder.path().join("table"));
-        let mut written = Spool::create(&spool, 0, &["sda".into()]).unwrap();
-        written
-            .append(
-                &all()[..8]
-                    .iter()
-                    .map(|row| Request { target: 0, ..*row })
-                    .collect::<Vec<_>>(),
-                0,
-            )
-            .unwrap();
-        write(&mut *super::super::open(&spool).unwrap(), &path).unwrap();
-        let whole = std::fs::read(&path).unwrap();
-        for length in 4..whole.len() {
-            std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(super::super::open(&path).is_err(), "{length}");
-        }
-        let mut rng = Rng::new(Seed(20_261_121));
-        for _ in 0..2000 {
-            let mut bytes = whole.clone();
-            super::super::mutate(&mut bytes, &mut rng);
-            std::fs::write(&path, &bytes).unwrap();
-            let Ok(mut reader) = super::super::open(&path) else {
-                continue;
-            };
-            let mut found = Vec::new();
-            while reader.read(&mut found).unwrap_or(false) {}
-            assert!(found.len() <= 8, "{}", found.len());
-        }
-    }
-}
+mod tests;

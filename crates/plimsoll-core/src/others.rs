@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What others did on a machine while something was measured there.
+
+use serde::{Deserialize, Serialize};
+
+use crate::num::ratio;
+use crate::units::Nanos;
+
+/// Others are named from this share of all processor time on: one processor of ten.
+const CPU_SHARE: f64 = 0.1;
+/// The same of time that a hypervisor gave to other machines.
+const STEAL_SHARE: f64 = 0.05;
+/// The same of the time in which a disk worked that nothing was asked of.
+const DISK_SHARE: f64 = 0.1;
+
+/// What others did in a stretch of time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OthersUse {
+    /// How long it was.
+    pub length: Nanos,
+    /// Processors of the machine.
+    pub cpus: u32,
+    /// Processor time of programs that are neither the generator nor servers of stacks.
+    pub cpu_ns: u64,
+    /// Processor time that a hypervisor gave to other machines.
+    pub steal_ns: u64,
+    /// Time in which some program waited for a processor, for storage, for memory (pressure stall
+    /// information): the load's own waiting is in it. Absent where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Waited>,
+    /// Programs that wanted to run, on average over the last minute.
+    pub load: f64,
+    /// The busiest disk before the stretch began, while nothing was asked of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskBefore>,
+}
+
+/// Time in which some program waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waited {
+    /// For a processor.
+    pub cpu: Nanos,
+    /// For storage.
+    pub io: Nanos,
+    /// For memory.
+    pub memory: Nanos,
+}
+
+/// A disk that nothing was asked of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskBefore {
+    /// The kernel's name of it.
+    pub disk: String,
+    /// How long it was watched.
+    pub length: Nanos,
+    /// Time in which it had something to do.
+    pub busy: Nanos,
+}
+
+impl DiskBefore {
+    /// The share of the time in which it worked.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        ratio(self.busy.0 as f64, self.length.0 as f64).min(1.0)
+    }
+}
+
+impl OthersUse {
+    /// The share of all processor time that other programs took.
+    #[must_use]
+    pub fn cpu_share(&self) -> f64 {
+        self.share(self.cpu_ns)
+    }
+
+    /// The share of all processor time that other machines took.
+    #[must_use]
+    pub fn steal_share(&self) -> f64 {
+        self.share(self.steal_ns)
+    }
+
+    fn share(&self, ns: u64) -> f64 {
+        let all = self.length.0 as f64 * f64::from(self.cpus);
+        ratio(ns as f64, all).clamp(0.0, 1.0)
+    }
+
+    /// Several stretches as one; the disk is that of the one in which it was busiest.
+    #[must_use]
+    pub fn and(mut self, other: &OthersUse) -> OthersUse {
+        self.length = self.length + other.length;
+        self.cpus = self.cpus.max(other.cpus);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.steal_ns = self.steal_ns.saturating_add(other.steal_ns);
+        self.load = self.load.max(other.load);
+        self.waited = self.waited.zip(other.waited).map(|(a, b)| Waited {
+            cpu: a.cpu + b.cpu,
+            io: a.io + b.io,
+            memory: a.memory + b.memory,
+        });
+        let share = |disk: &Option<DiskBefore>| disk.as_ref().map_or(0.0, DiskBefore::share);
+        if share(&other.disk) > share(&self.disk) {
+            self.disk.clone_from(&other.disk);
+        }
+        self
+    }
+
+    /// What of it disturbs a measurement, in words: `other processes used 71 % of the CPUs and 40 % of
+    /// vda`; `None` on a quiet machine.
+    #[must_use]
+    pub fn disturbance(&self) -> Option<String> {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let mut used = Vec::new();
+        if self.cpu_share() >= CPU_SHARE {
+            used.push(format!("{} of the CPUs", percent(self.cpu_share())));
+        }
+        let disk = self.disk.as_ref().filter(|disk| disk.share() >= DISK_SHARE);
+        used.extend(disk.map(|disk| format!("{} of {}", percent(disk.share()), disk.disk)));
+        let used =
+            (!used.is_empty()).then(|| format!("other processes used {}", used.join(" and ")));
+        let stolen = (self.steal_share() >= STEAL_SHARE).then(|| {
+            let share = percent(self.steal_share());
+            format!("the hypervisor gave {share} of the CPUs to other machines")
+        });
+        let parts: Vec<String> = used.into_iter().chain(stolen).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// All its figures in one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let waited = self.waited.map_or_else(
+            || "pressure not known".into(),
+            |waited| {
+                let share =
+                    |time: Nanos| percent(ratio(time.0 as f64, self.length.0 as f64).min(1.0));
+                format!(
+                    "pressure: cpu {}, io {}, memory {}",
+                    share(waited.cpu),
+                    share(waited.io),
+                    share(waited.memory)
+                )
+            },
+        );
+        format!(
+            "other processes use {} of the CPUs, steal {}, load {:.2}, {waited}",
+            percent(self.cpu_share()),
+            percent(self.steal_share()),
+            self.load
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_disturbs_is_named_with_its_shares() {
+        let quiet = OthersUse {
+            length: Nanos(10 * Nanos::SECOND.0),
+            cpus: 4,
+            cpu_ns: Nanos::SECOND.0,
+            ..OthersUse::default()
+        };
+        assert_eq!(quiet.disturbance(), None);
+        let busy = OthersUse {
+            cpu_ns: 28_400_000_000,
+            disk: Some(DiskBefore {
+                disk: "vda".into(),
+                length: Nanos(1000),
+                busy: Nanos(400),
+            }),
+            ..quiet.clone()
+        };
+        let text = "other processes used 71 % of the CPUs and 40 % of vda";
+        assert_eq!(busy.disturbance().as_deref(), Some(text));
+        let both = quiet.clone().and(&busy);
+        let text = "other processes used 37 % of the CPUs and 40 % of vda";
+        assert_eq!(both.disturbance().as_deref(), Some(text));
+        let stolen = OthersUse {
+            steal_ns: 8 * Nanos::SECOND.0,
+            ..quiet
+        };
+        let text = "the hypervisor gave 20 % of the CPUs to other machines";
+        assert_eq!(stolen.disturbance().as_deref(), Some(text));
+        assert_eq!(OthersUse::default().disturbance(), None);
+    }
+}

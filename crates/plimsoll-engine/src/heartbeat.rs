@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Notices when this program was not let run: stopped by a signal, frozen, or kept from the
+//! processors. Whatever was measured meanwhile speaks of that, not of the storage.
+//!
+//! A wait that ends by the clock cannot take much longer than it was to, unless nobody let it end.
+//! A machine that slept shows in the clock that counts such times beside the one that does not.
+
+use plimsoll_core::units::Nanos;
+
+use crate::sys::clock::{asleep, monotonic};
+
+/// A wait that ends later than this was held up: a thread that sleeps is woken before those that
+/// compute, within some ten milliseconds even on a machine that has much to do.
+pub(crate) const HELD_UP_MIN: Nanos = Nanos(300_000_000);
+
+/// Times in which this program was not let run.
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    held_up: Nanos,
+    /// What the machine had slept when this began.
+    slept: Nanos,
+}
+
+impl Heartbeat {
+    /// Begins to watch.
+    pub(crate) fn begin() -> Heartbeat {
+        Heartbeat {
+            held_up: Nanos(0),
+            slept: asleep(),
+        }
+    }
+
+    /// Does what takes `length` at most: waiting.
+    pub(crate) fn wait<T>(&mut self, length: Nanos, wait: impl FnOnce() -> T) -> T {
+        let began = monotonic();
+        let waited = wait();
+        self.took(monotonic().since(began), length);
+        waited
+    }
+
+    fn took(&mut self, took: Nanos, length: Nanos) {
+        let late = took.since(length);
+        if late >= HELD_UP_MIN {
+            self.held_up = self.held_up + late;
+        }
+    }
+
+    /// For how long it was not let run, in all.
+    pub(crate) fn held_up(&self) -> Nanos {
+        let slept = asleep().since(self.slept);
+        let slept = if slept >= HELD_UP_MIN {
+            slept
+        } else {
+            Nanos(0)
+        };
+        self.held_up + slept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_waits_that_are_much_too_long_count() {
+        let mut heart = Heartbeat::begin();
+        heart.took(Nanos(20_000_000), Nanos(20_000_000));
+        heart.took(Nanos(250_000_000), Nanos(20_000_000));
+        assert_eq!(heart.held_up, Nanos(0));
+        heart.took(Nanos(5_020_000_000), Nanos(20_000_000));
+        heart.took(Nanos(1_020_000_000), Nanos(20_000_000));
+        assert_eq!(heart.held_up, Nanos(6_000_000_000));
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When as many requests were in flight as may be: what waited then, waited for the target; what
+//! waited while there was room, for the generator.
+
+use std::collections::VecDeque;
+
+use plimsoll_core::units::Nanos;
+
+/// Two times at which the queue was full count as one when less lies between them: an end makes
+/// room, and the next request takes it as soon as it is put together.
+const GAP_MAX: Nanos = Nanos(100_000);
+
+/// Most times remembered; with one more the two oldest become one.
+const TIMES_MAX: usize = 64;
+
+/// When the queue of one driver was full.
+#[derive(Debug, Default)]
+pub(crate) struct Occupancy {
+    /// Since when it is full, if it is.
+    full_since: Option<Nanos>,
+    /// When it was before, from and to, oldest first.
+    full: VecDeque<(Nanos, Nanos)>,
+}
+
+impl Occupancy {
+    /// No slot is free from `at` on.
+    #[inline]
+    pub(crate) fn fills(&mut self, at: Nanos) {
+        if self.full_since.is_none() {
+            self.full_since = Some(match self.full.back() {
+                Some((from, to)) if at.since(*to) <= GAP_MAX => {
+                    let from = *from;
+                    self.full.pop_back();
+                    from
+                }
+                _ => at,
+            });
+        }
+    }
+
+    /// A slot is free from `at` on.
+    #[inline]
+    pub(crate) fn has_room(&mut self, at: Nanos) {
+        let Some(from) = self.full_since.take() else {
+            return;
+        };
+        self.full.push_back((from, at));
+        if self.full.len() > TIMES_MAX
+            && let (Some((from, _)), Some(second)) = (self.full.pop_front(), self.full.front_mut())
+        {
+            second.0 = from;
+        }
+    }
+
+    /// For how long it was full from `intended`, when a request was due, to `at`. What ended before
+    /// is forgotten: requests come about in the order in which they are due.
+    #[inline]
+    pub(crate) fn full_between(&mut self, intended: Nanos, at: Nanos) -> Nanos {
+        if self.full.is_empty() && self.full_since.is_none() {
+            return Nanos(0);
+        }
+        while self.full.front().is_some_and(|(_, to)| *to <= intended) {
+            self.full.pop_front();
+        }
+        let now = self.full_since.map(|from| (from, at));
+        let times = self.full.iter().copied().chain(now);
+        times.fold(Nanos(0), |sum, (from, to)| {
+            sum + to.min(at).since(from.max(intended))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(ms: u64) -> Nanos {
+        Nanos(ms * MS)
+    }
+
+    #[test]
+    fn only_the_time_without_room_counts() {
+        let mut queue = Occupancy::default();
+        assert_eq!(queue.full_between(at(0), at(5)), at(0));
+        queue.fills(at(10));
+        queue.has_room(at(20));
+        queue.fills(at(30));
+        // 5 ms of the first time and 4 of the one that goes on.
+        assert_eq!(queue.full_between(at(15), at(34)), at(9));
+        queue.has_room(at(40));
+        assert_eq!(queue.full_between(at(35), at(50)), at(5));
+        assert_eq!(queue.full_between(at(45), at(50)), at(0));
+    }
+
+    #[test]
+    fn a_queue_that_is_full_again_at_once_was_full_all_the_time() {
+        let mut queue = Occupancy::default();
+        for n in 0..1_000 {
+            queue.fills(Nanos(n * MS));
+            queue.has_room(Nanos((n + 1) * MS - 50_000));
+        }
+        assert_eq!(queue.full.len(), 1);
+        assert_eq!(queue.full_between(at(0), at(1_000)).0, 1_000 * MS - 50_000);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut queue = Occupancy::default();
+        for n in 0..1_000 {
+            queue.fills(at(2 * n));
+            queue.has_room(at(2 * n + 1));
+        }
+        assert!(queue.full.len() <= TIMES_MAX);
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is said of systems that cannot carry the load: the clearest answer there is.
+
+use plimsoll_core::comparison::{Carried, Comparison, Metric};
+use plimsoll_core::event::Entry;
+use plimsoll_core::num::{ratio, round_u64, to_usize};
+use plimsoll_core::units;
+use plimsoll_core::workload::Workload;
+use plimsoll_stats::carried;
+
+use super::view::{Pool, View, grouped};
+use crate::model::{Cell, Sentence, Tone};
+use crate::words;
+
+/// Of what a system served, a load that it should carry.
+const EASY: f64 = 0.6;
+
+/// What a row says whose arm or base cannot carry the load.
+pub(super) fn sentence(view: &View<'_>, row: &Comparison) -> Option<Sentence> {
+    let (base, arm) = (row.base_carried?, row.arm_carried?);
+    let Comparison {
+        base: base_name,
+        arm: arm_name,
+        workload,
+        ..
+    } = row;
+    let text = match (row.base_is_overloaded(), row.arm_is_overloaded()) {
+        (true, true) => format!(
+            "Neither {base_name} nor {arm_name} can carry {workload}: {base_name} serves {}, \
+             {arm_name} {}",
+            served(&base),
+            served(&arm)
+        ),
+        (true, false) => format!(
+            "{base_name} cannot carry {workload}: {} served, and the backlog grew to the end; \
+             {arm_name} carries it",
+            served(&base)
+        ),
+        (false, true) => format!(
+            "{arm_name} cannot carry {workload}: {} served, and the backlog grew to the end",
+            served(&arm)
+        ),
+        (false, false) => return None,
+    };
+    let mut detail = match (row.base_is_overloaded(), row.arm_is_overloaded()) {
+        (true, true) => format!(
+            "{} {}",
+            more_of_both(row, &base, &arm),
+            seen(arm_name, &arm)
+        ),
+        (true, false) => format!(
+            "{}{}",
+            seen(base_name, &base),
+            carries(row, arm_name, row.arm_value)
+        ),
+        _ => format!(
+            "{}{}",
+            seen(arm_name, &arm),
+            carries(row, base_name, row.base_value)
+        ),
+    };
+    let least = if base.share() < arm.share() {
+        base
+    } else {
+        arm
+    };
+    detail.push_str(&advice(view, workload, &least));
+    Some(Sentence {
+        mark: words::verdict(row),
+        tone: words::tone(row),
+        text,
+        detail,
+    })
+}
+
+/// What is said of the one system of a run that cannot carry the load.
+pub(super) fn alone(view: &View<'_>, entry: &Entry, pool: &Pool<'_>) -> Option<Sentence> {
+    let (phase, load) = overloaded(pool)?;
+    let label = match phase {
+        Some(phase) => plimsoll_stats::phase_label(&entry.label, phase),
+        None => entry.label.clone(),
+    };
+    let name = &pool.ink.name;
+    Some(Sentence {
+        mark: "cannot carry".into(),
+        tone: Tone::Bad,
+        text: format!(
+            "{name} cannot carry {label}: {} served, and the backlog grew to the end",
+            served(&load)
+        ),
+        detail: seen(name, &load) + &advice(view, &entry.label, &load),
+    })
+}
+
+/// Whether nothing is said of the load being too much for this system.
+pub(super) fn alone_is_silent(pool: &Pool<'_>) -> bool {
+    overloaded(pool).is_none()
+}
+
+/// The load that was too much, and the phase it belongs to.
+fn overloaded<'a>(pool: &Pool<'a>) -> Option<(Option<&'a str>, Carried)> {
+    let mut phases = vec![None];
+    if let Some(trial) = pool.trials.first() {
+        phases.extend(trial.phases.iter().map(|phase| Some(phase.name.as_str())));
+    }
+    phases.into_iter().find_map(|phase| {
+        let load = carried(pool.trials.iter().copied(), phase)?;
+        load.is_overloaded().then_some((phase, load))
+    })
+}
+
+/// What stands in a table for the response time of a system that is overloaded.
+pub(super) fn cell(load: &Carried) -> Cell {
+    let of = format!(
+        "{} of {} ops/s",
+        units::rate(load.served_per_s),
+        units::rate(load.offered_per_s)
+    );
+    Cell::new(of).detail("served of offered").tone(Tone::Bad)
+}
+
+/// `207 of 1863 IOPS (11 %)`.
+fn served(load: &Carried) -> String {
+    format!(
+        "{} of {} IOPS ({})",
+        units::rate(load.served_per_s),
+        units::rate(load.offered_per_s),
+        words::percent(load.share())
+    )
+}
+
+fn seen(name: &str, load: &Carried) -> String {
+    let cut_off = match load.unfinished {
+        0 => String::new(),
+        unfinished => format!(
+            " {} were in flight when the trials were cut off; they are no errors.",
+            grouped(unfinished)
+        ),
+    };
+    format!(
+        "Seen in {} of {}: every second {} more requests of {name} were waiting, {} at the end.\
+         {cut_off}",
+        load.blocks_overloaded,
+        words::count(load.blocks as usize, "block"),
+        units::rate(load.backlog_growth_per_s),
+        grouped(round_u64(load.backlog)),
+    )
+}
+
+/// How the other one does.
+fn carries(row: &Comparison, name: &str, value: f64) -> String {
+    if value > 0.0 && row.metric == Metric::MeanResponse {
+        let value = row.metric.show(value);
+        format!(" {name} carries it at a {} of {value}.", row.metric.name())
+    } else {
+        format!(" {name} carries it.")
+    }
+}
+
+fn more_of_both(row: &Comparison, base: &Carried, arm: &Carried) -> String {
+    let times = ratio(arm.served_per_s, base.served_per_s);
+    let (name, times) = if times >= 1.0 {
+        (&row.arm, times)
+    } else {
+        (&row.base, ratio(base.served_per_s, arm.served_per_s))
+    };
+    if times < 1.02 {
+        return "Both serve about as much.".into();
+    }
+    format!("{name} carries more: {times:.2}× what the other serves.")
+}
+
+/// How to get a ratio all the same.
+fn advice(view: &View<'_>, label: &str, load: &Carried) -> String {
+    let mut entries = view.entries();
+    let entry = entries.find(|e| label == e.label || label.starts_with(&format!("{}: ", e.label)));
+    match entry.map(|entry| (&entry.workload, entry.scale)) {
+        Some((Workload::Model(_), scale)) => {
+            let factor = scale * load.share() * EASY;
+            // One digit: it is a proposal.
+            let places = -factor.max(1e-9).log10().floor();
+            let factor = (factor * 10f64.powf(places)).floor() / 10f64.powf(places);
+            let places = to_usize(round_u64(places.max(0.0)));
+            let factor = format!("{factor:.places$}");
+            format!(
+                " Response times of an overloaded system have no upper limit; for a ratio of them use \
+                 the workload with @auto, or @{factor}."
+            )
+        }
+        _ => " Response times of an overloaded system have no upper limit; for a ratio of them \
+              lower the rate of the workload."
+            .into(),
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reports of iostat that follow each other, as text or JSON.
+
+use std::collections::BTreeMap;
+
+use super::meaning::{Figures, rates};
+use super::{Event, Found, Give, Told, What};
+use crate::requests::TARGETS_MAX;
+use crate::series::DiskMetric;
+
+const SECOND: u64 = 1_000_000_000;
+/// What is said of reports without times.
+const NO_TIMES: &str = "its reports tell no times that are understood: every report counts as one \
+                        second, and rates are right but durations are not; record it with \
+                        S_TIME_FORMAT=ISO iostat -xt 1";
+const ONLY_ONE: &str =
+    "it has no report but the one since the machine was started; give iostat an interval";
+const IDLE: &str = "reports leave out disks that did nothing (iostat -z); they count as idle then";
+
+/// Reports between two starts of iostat.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    /// When the report before this one was made.
+    from: Option<u64>,
+    now: Option<u64>,
+    /// Where reports without times begin to be counted.
+    pub(super) day: Option<u64>,
+    /// Disks by the reports since the start, and their places by name.
+    disks: Vec<ReportedDisk>,
+    places: BTreeMap<Vec<u8>, usize>,
+    /// Whether every disk that did something stands in this report.
+    is_whole: bool,
+    is_spoilt: bool,
+    has_some: bool,
+    leaves_out: bool,
+}
+
+#[derive(Debug)]
+struct ReportedDisk {
+    name: Vec<u8>,
+    /// Its columns, of this report or the last that had it.
+    row: Figures,
+    /// Whether this report has it.
+    is_here: bool,
+}
+
+impl Reports {
+    /// A report begins, made at this time if it tells.
+    pub(super) fn begin(&mut self, at: Option<u64>, told: &mut Told, give: &mut Give<'_>) {
+        self.give(give);
+        self.from = self.now;
+        self.now = at.or_else(|| {
+            told.warn_once(NO_TIMES);
+            told.lacks_date = true;
+            let before = self.now.or(self.day).unwrap_or(0);
+            Some(before.saturating_add(SECOND))
+        });
+    }
+
+    /// What this report says of a disk, or a part of that.
+    pub(super) fn row(&mut self, name: &[u8], row: Figures) {
+        let place = match self.places.get(name) {
+            Some(place) => *place,
+            None if self.disks.len() >= TARGETS_MAX => return,
+            None => {
+                self.disks.push(ReportedDisk {
+                    name: name.into(),
+                    row: Vec::new(),
+                    is_here: false,
+                });
+                self.places.insert(name.into(), self.disks.len() - 1);
+                self.disks.len() - 1
+            }
+        };
+        let disk = &mut self.disks[place];
+        if !disk.is_here {
+            disk.row.clear();
+        }
+        disk.is_here = true;
+        disk.row.extend(row);
+    }
+
+    /// The report is at its end: who does not stand in it did nothing.
+    pub(super) fn is_whole(&mut self) {
+        self.is_whole = true;
+    }
+
+    /// Something in this report is not understood: who does not stand in it may be that.
+    pub(super) fn is_spoilt(&mut self) {
+        self.is_spoilt = true;
+    }
+
+    /// The program was started again: the next report is since the machine was.
+    pub(super) fn restart(&mut self, give: &mut Give<'_>) {
+        self.give(give);
+        if self.now.is_some() {
+            give(Event::Gap);
+        }
+        *self = Reports {
+            has_some: self.has_some,
+            leaves_out: self.leaves_out,
+            ..Reports::default()
+        };
+    }
+
+    /// There are no more.
+    pub(super) fn finish(&mut self, told: &mut Told, give: &mut Give<'_>) {
+        let is_any = self.now.is_some();
+        self.give(give);
+        if is_any && !self.has_some {
+            told.warn_once(ONLY_ONE);
+        }
+        if self.leaves_out {
+            told.warn_once(IDLE);
+        }
+    }
+
+    /// Gives the disks of this report away; nothing of the first, which is since the start.
+    fn give(&mut self, give: &mut Give<'_>) {
+        let span = self.from.zip(self.now).filter(|(from, now)| from < now);
+        let tells_idle = self.is_whole && !self.is_spoilt;
+        for disk in &mut self.disks {
+            if !disk.is_here {
+                disk.row.iter_mut().for_each(|(_, value)| *value = 0.0);
+            }
+            if let Some(span) = span.filter(|_| disk.is_here || tells_idle) {
+                per_second(&disk.name, span, &disk.row, give);
+                self.has_some = true;
+                self.leaves_out |= !disk.is_here;
+            }
+            disk.is_here = false;
+        }
+        if self.is_spoilt {
+            // The time of who was not understood is unknown; others go on where they ended.
+            give(Event::Gap);
+        }
+        (self.is_whole, self.is_spoilt) = (false, false);
+    }
+}
+
+/// Gives rates of a disk between two instants away.
+pub(super) fn per_second(
+    disk: &[u8],
+    (from_unix_ns, at_unix_ns): (u64, u64),
+    row: &Figures,
+    give: &mut Give<'_>,
+) {
+    let mut found = Vec::new();
+    rates(row, &mut found);
+    let values: Vec<(DiskMetric, f64, f64)> = found
+        .into_iter()
+        .map(|(metric, value)| (metric, value, 1.0))
+        .collect();
+    give(Event::Row(Found {
+        disk,
+        at_unix_ns,
+        what: What::Rates { from_unix_ns },
+        values: &values,
+    }));
+}

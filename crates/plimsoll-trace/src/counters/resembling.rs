@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files that are close to a recording, and what makes one of them.
+
+use crate::requests::text::{first_line, lines, words};
+
+/// A kind of file that is not read.
+struct Resembling {
+    is: fn(head: &[u8]) -> bool,
+    /// What it is, and what to do.
+    hint: &'static str,
+}
+
+/// The first two bytes of the files that sar and sadc write, in either byte order.
+const SA_MAGIC: [[u8; 2]; 2] = [[0x96, 0xd5], [0xd5, 0x96]];
+
+const ALL: [Resembling; 10] = [
+    Resembling {
+        is: |head| SA_MAGIC.iter().any(|magic| head.starts_with(magic)),
+        hint: "it is a binary file of sar; convert it: sadf -j FILE -- -d -p > FILE.json",
+    },
+    Resembling {
+        is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["DEV", "tps"]),
+        hint: "it is the text of sar -d; convert sar's own file instead: sadf -j FILE -- -d -p > \
+               FILE.json",
+    },
+    Resembling {
+        is: is_xml,
+        hint: "it is sysstat's XML; make JSON instead: sadf -j FILE -- -d -p > FILE.json",
+    },
+    Resembling {
+        is: |head| {
+            let mut columns = lines(head)
+                .next()
+                .into_iter()
+                .flat_map(|line| line.split(is_tab));
+            columns
+                .nth(4)
+                .is_some_and(|name| name == b"tps" || name == b"%user" || name == b"rkB/s")
+        },
+        hint: "it is the text of sadf -p; make it with sadf -d or -j: sadf -j FILE -- -d -p > \
+               FILE.json",
+    },
+    Resembling {
+        is: |head| has_words(head, &["disk-"]) && has_words(head, &["total", "merged", "sectors"]),
+        hint: "it is the text of vmstat -d, which tells no times; record with iostat -xt 1, or print \
+               date +%s.%N and /proc/diskstats again and again",
+    },
+    Resembling {
+        is: |head| starts_with_line(head, b"Linux ") && has_words(head, &["avg-cpu:"]),
+        hint: "it is a text of iostat without disks; record with iostat -xt 1",
+    },
+    Resembling {
+        is: |head| has_words(head, &["Total", "DISK"]),
+        hint: "it is the text of iotop, which tells processes; record disks with iostat -xt 1",
+    },
+    Resembling {
+        // The types of the columns stand behind a point: LBA.I, LATENCY_USECS.D.
+        is: |head| has_columns(head, &["cmd|op", "lba", "nblks|size|len", "elapsed_usecs"]),
+        hint: "it is a trace of hfplayer (NetApp); the closest format that is read is MSR's CSV: print \
+               of each row time in units of 100 ns since 1601,host,number of the disk,Read or Write,\
+               offset in bytes,bytes,response time in units of 100 ns",
+    },
+    Resembling {
+        is: |head| {
+            has_columns(
+                head,
+                &[
+                    "time|timestamp",
+                    "size|obj_size",
+                    "lbn|lba|obj_id|object|id",
+                ],
+            )
+        },
+        hint: "it is a CSV of libCacheSim; if its objects are blocks of a disk, open the vscsi file \
+               it was made of, or print its rows as Alibaba's CSV, the closest format that is read: \
+               volume,R or W,offset in bytes,bytes,microseconds",
+    },
+    Resembling {
+        is: is_formatted_blkparse,
+        hint: "it seems to be text of blkparse with a format of its own (-f); print it again without: \
+               blkparse -i TRACE > FILE.txt, or open the files TRACE.blktrace.* themselves",
+    },
+];
+
+/// Whether the first line is a heading in which each of these columns stands, by one of its names
+/// (`a|b`).
+fn has_columns(head: &[u8], wanted: &[&str]) -> bool {
+    let Some(heading) = first_line(head) else {
+        return false;
+    };
+    let heading = String::from_utf8_lossy(heading).to_ascii_lowercase();
+    let name = |column: &str| -> String {
+        let bare = column.trim_matches(|c: char| c.is_whitespace() || c == '"' || c == '#');
+        bare.split('.').next().unwrap_or(bare).into()
+    };
+    let columns: Vec<String> = heading.split([',', ';', '\t']).map(name).collect();
+    wanted.iter().all(|names| {
+        let mut names = names.split('|');
+        names.any(|wanted| columns.iter().any(|column| column == wanted))
+    })
+}
+
+/// Whether most of the first lines hold an action of the block layer followed by the letters that tell
+/// what it does, such as `Q` and `WS`, or it ends in blkparse's summary.
+fn is_formatted_blkparse(head: &[u8]) -> bool {
+    const LOOKED_AT: usize = 16;
+    let is_action = |word: &[u8]| {
+        matches!(
+            word,
+            [b'A' | b'C' | b'D' | b'F' | b'G' | b'I' | b'M' | b'Q']
+        )
+    };
+    let is_kind = |word: &[u8]| {
+        word.len() <= 6
+            && word.iter().all(|byte| b"RWDFNSAMVB".contains(byte))
+            && word.iter().any(|byte| b"RWDF".contains(byte))
+    };
+    let is_event = |line: &[u8]| {
+        let split = line.split(|byte| byte.is_ascii_whitespace() || b",;|".contains(byte));
+        let found: Vec<&[u8]> = split.filter(|word| !word.is_empty()).collect();
+        let action = found.iter().position(|word| is_action(word));
+        action.is_some_and(|at| found[at + 1..].iter().any(|word| is_kind(word)))
+    };
+    let first = || lines(head).filter(|line| !line.is_empty()).take(LOOKED_AT);
+    let events = first().filter(|line| is_event(line)).count();
+    2 * events > first().count() || has_words(head, &["Reads", "Queued:"])
+}
+
+fn is_tab(byte: &u8) -> bool {
+    *byte == b'\t'
+}
+
+fn is_xml(head: &[u8]) -> bool {
+    let has = |part: &[u8]| head.windows(part.len()).any(|found| found == part);
+    head.trim_ascii_start().starts_with(b"<?xml") && has(b"sysstat")
+}
+
+fn starts_with_line(head: &[u8], start: &[u8]) -> bool {
+    lines(head).any(|line| line.starts_with(start))
+}
+
+/// Whether a line holds these words among others, in this order.
+fn has_words(head: &[u8], wanted: &[&str]) -> bool {
+    lines(head).any(|line| {
+        let mut rest = words(line);
+        wanted
+            .iter()
+            .all(|word| rest.any(|found| found == word.as_bytes()))
+    })
+}
+
+/// What to do with a file that begins so, if it is close to a recording.
+pub(super) fn hint(head: &[u8]) -> Option<&'static str> {
+    let found = ALL.iter().find(|resembling| (resembling.is)(head));
+    found.map(|resembling| resembling.hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_close_to_a_recording_gets_the_command_that_makes_one() {
+        let cases: [(&[u8], &str); 12] = [
+            (b"\x96\xd5\x75\x21\x0c\x06", "sadf -j"),
+            (
+                b"Linux 6.1 (vm) \t11/21/26\n\n00:15:28          DEV       tps     rkB/s\n",
+                "sar -d",
+            ),
+            (
+                b"<?xml version=\"1.0\"?>\n<!DOCTYPE sysstat PUBLIC>\n",
+                "XML",
+            ),
+            (
+                b"vm\t1\t2026-11-21 00:15:29 UTC\tloop0\ttps\t0.00\n",
+                "sadf -p",
+            ),
+            (
+                b"disk- ------------reads------------\n       total merged sectors      ms\n",
+                "vmstat -d",
+            ),
+            (b"Linux 6.1 (vm)\n\navg-cpu:  %user\n", "without disks"),
+            (b"Total DISK READ: 0.00 B/s\n", "iotop"),
+            (b"version,time,op,size,lbn\n1,5633898,2a,512,42932745\n", "libCacheSim"),
+            (b"# Time; Object; Size; next_access_vtime\n1;2;3;4\n", "libCacheSim"),
+            (
+                b"#DUMP_OFFSET.I,ELAPSED_USECS.D,CMD.S,LBA.I,NBLKS.I,LATENCY_USECS.D\n1,50,RD,2,2,9\n",
+                "MSR's CSV",
+            ),
+            (b"0.000001 Q WS 2048 8\n0.000009 C WS 2048 8\n", "blkparse -i"),
+            (b"CPU0 (8,0):\n Reads Queued:  3,  12KiB\n", "blkparse -i"),
+        ];
+        for (head, part) in cases {
+            let hint = hint(head).unwrap_or_else(|| panic!("{part}"));
+            assert!(hint.contains(part), "{part}: {hint}");
+        }
+        for other in [
+            "hello\nworld\n",
+            "",
+            "time,name\n1,2\n",
+            "A WORD OF\nNOTHING\nAT ALL\n",
+        ] {
+            assert_eq!(hint(other.as_bytes()), None, "{other}");
+        }
+    }
+}

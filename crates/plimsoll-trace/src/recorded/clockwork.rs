@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How finely a recording tells when requests started, and what follows from that.
+//!
+//! A format promises a resolution; a recording may be coarser than its format, which its own starts
+//! tell: all of them are multiples of one unit. What lies below the resolution is not recorded: no
+//! figure is told of it, and where such requests are played they are spread over their tick, said so.
+
+use plimsoll_core::units::Nanos;
+use plimsoll_core::workload::blocks::Traced;
+
+use super::Device;
+
+/// How long requests were recorded, and how finely it is told when they started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Clockwork {
+    /// From the first start to the end of the last tick, and to the last end where ends are told.
+    pub(crate) length: Nanos,
+    /// The finest difference of two starts.
+    pub(crate) resolution: Nanos,
+}
+
+/// From here on requests of one instant are not there together but of one tick of a clock. A
+/// microsecond is what most tracers tell, and what is handed over together has one instant there.
+const TICK_MIN: Nanos = Nanos(10_000);
+
+impl Clockwork {
+    /// Of starts that are told as finely as anybody could want.
+    pub(crate) fn fine(length: Nanos) -> Clockwork {
+        let resolution = Nanos(1);
+        Clockwork { length, resolution }
+    }
+
+    /// Whether starts are those of ticks.
+    pub(crate) fn is_coarse(&self) -> bool {
+        self.resolution >= TICK_MIN
+    }
+
+    /// Whether so many gaps are longer than a tick in the mean.
+    pub(crate) fn tells_gaps(&self, gaps: u64) -> bool {
+        u128::from(gaps) * u128::from(self.resolution.0) <= u128::from(self.length.0)
+    }
+
+    /// An interval of at least this length that no tick lies across.
+    pub(crate) fn whole_ticks(&self, interval: Nanos) -> Nanos {
+        match self.is_coarse() {
+            true => Nanos(interval.0.max(1).next_multiple_of(self.resolution.0)),
+            false => interval,
+        }
+    }
+
+    /// What the reader should know where starts are told coarsely.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        self.is_coarse().then(|| {
+            format!(
+                "it tells starts to {} only: how requests come within that is not recorded, so no \
+                 figure of shorter times is shown",
+                plimsoll_core::units::duration(self.resolution)
+            )
+        })
+    }
+}
+
+/// Units that clocks count in, coarse before fine.
+const UNITS_NS: [u64; 8] = [
+    60_000_000_000,
+    10_000_000_000,
+    1_000_000_000,
+    100_000_000,
+    10_000_000,
+    1_000_000,
+    100_000,
+    10_000,
+];
+/// Fewest requests, and steps from one instant to another, by which a unit is believed: round times
+/// come about by chance where there are few.
+const SEEN_MIN: u64 = 100;
+const STEPS_MIN: u64 = 8;
+
+/// Finds the coarsest unit of which all starts are multiples, counted from the first.
+#[derive(Debug, Default)]
+pub(super) struct Ticks {
+    first: Option<Nanos>,
+    last: Nanos,
+    /// Place of the unit that still divides all.
+    unit: usize,
+    seen: u64,
+    steps: u64,
+}
+
+impl Ticks {
+    pub(super) fn add(&mut self, at: Nanos) {
+        let first = *self.first.get_or_insert(at);
+        self.seen += 1;
+        if at == self.last && self.seen > 1 {
+            return;
+        }
+        self.steps += 1;
+        self.last = at;
+        let apart = at.0.abs_diff(first.0);
+        while UNITS_NS
+            .get(self.unit)
+            .is_some_and(|unit| !apart.is_multiple_of(*unit))
+        {
+            self.unit += 1;
+        }
+    }
+
+    /// The resolution of a recording whose format promises one.
+    pub(super) fn resolution(&self, promised: Nanos) -> Nanos {
+        let is_sure = self.seen >= SEEN_MIN && self.steps > STEPS_MIN;
+        let found = UNITS_NS.get(self.unit).filter(|_| is_sure);
+        Nanos(found.copied().unwrap_or(0).max(promised.0).max(1))
+    }
+}
+
+/// Most requests of one tick that are held to be spread over it.
+const HELD_MAX: usize = 1 << 22;
+
+/// Spreads the requests of one device over the ticks that their starts tell.
+pub(crate) struct Spread {
+    clockwork: Clockwork,
+    held: Vec<(Traced, Option<Nanos>)>,
+    /// Requests that share their tick with others.
+    pub(super) shared: u64,
+    /// Ticks that hold any.
+    pub(super) ticks: u64,
+    /// Whether a tick holds more than can be spread.
+    pub(super) is_full: bool,
+}
+
+impl Spread {
+    pub(crate) fn new(clockwork: Clockwork) -> Spread {
+        Spread {
+            clockwork,
+            held: Vec::new(),
+            shared: 0,
+            ticks: 0,
+            is_full: false,
+        }
+    }
+
+    /// Takes a request, in the order of their starts, and gives those of a tick that is over.
+    pub(crate) fn push(
+        &mut self,
+        request: Traced,
+        took: Option<Nanos>,
+        mut give: impl FnMut(&Traced, Option<Nanos>),
+    ) {
+        if !self.clockwork.is_coarse() {
+            give(&request, took);
+            return;
+        }
+        let is_other = |(held, _): &(Traced, _)| held.at != request.at;
+        if self.held.first().is_some_and(is_other) {
+            self.release(&mut give);
+        }
+        if self.held.len() >= HELD_MAX {
+            self.is_full = true;
+            return;
+        }
+        self.held.push((request, took));
+    }
+
+    /// Gives what is held: the first at the begin of the tick, all equally far apart.
+    pub(crate) fn release(&mut self, mut give: impl FnMut(&Traced, Option<Nanos>)) {
+        let count = self.held.len() as u128;
+        if count == 0 {
+            return;
+        }
+        self.ticks += 1;
+        if count > 1 {
+            self.shared += self.held.len() as u64;
+        }
+        for (number, (request, took)) in (0u128..).zip(self.held.drain(..)) {
+            let late = u128::from(self.clockwork.resolution.0) * number / count;
+            let at = request.at + Nanos(u64::try_from(late).unwrap_or(0));
+            give(&Traced { at, ..request }, took);
+        }
+    }
+
+    /// Whether what was spread over its ticks is a load.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn check(&self, device: &Device, clockwork: Clockwork) -> Result<(), String> {
+        let tick = plimsoll_core::units::duration(clockwork.resolution);
+        if self.is_full {
+            return Err(format!(
+                "starts are told to {tick} only, and more than {HELD_MAX} requests have the same"
+            ));
+        }
+        if self.ticks == 1 && device.requests > 1 {
+            return Err(format!(
+                "all {} requests of '{}' have one start, which is told to {tick} only: there is no \
+                 load over time in it",
+                device.requests, device.name
+            ));
+        }
+        Ok(())
+    }
+
+    /// What the reader should know of what was spread.
+    pub(super) fn sentence(&self) -> Option<String> {
+        (self.shared > 0).then(|| {
+            format!(
+                "starts are told to {} only: {} requests share theirs with others and are spread \
+                 evenly over it; how they came within it is not recorded, so nothing shorter was \
+                 checked, and bursts within it are not played",
+                plimsoll_core::units::duration(self.clockwork.resolution),
+                self.shared
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::op::Kind;
+
+    fn resolution(at_ns: impl Iterator<Item = u64>) -> u64 {
+        let mut ticks = Ticks::default();
+        at_ns.for_each(|at| ticks.add(Nanos(at)));
+        ticks.resolution(Nanos(100)).0
+    }
+
+    #[test]
+    fn the_unit_of_a_clock_is_found_in_its_times() {
+        for unit in UNITS_NS {
+            // Unsorted, and with many of one tick; not all are multiples of the next unit.
+            let times = (0..500u64).map(|n| 7 + (n / 3 * 7 % 101) * unit);
+            assert_eq!(resolution(times), unit);
+        }
+        assert_eq!(resolution((0..500).map(|n| n * 1_234_500)), 100);
+        // One instant, and few of them, tell nothing.
+        assert_eq!(resolution((0..500).map(|_| 9)), 100);
+        assert_eq!(resolution((0..50).map(|n| n * 1_000_000_000)), 100);
+        assert_eq!(resolution((0..500).map(|n| n / 250 * 60_000_000_000)), 100);
+    }
+
+    #[test]
+    fn requests_of_one_tick_are_spread_over_it_and_counted() {
+        let clockwork = Clockwork {
+            length: Nanos(3_000),
+            resolution: Nanos::SECOND,
+        };
+        let mut spread = Spread::new(clockwork);
+        let mut found = Vec::new();
+        for at_s in [5, 5, 5, 5, 6, 8, 8] {
+            let request = Traced {
+                at: Nanos(at_s * 1_000_000_000),
+                kind: Kind::Read,
+                offset: 0,
+                bytes: 512,
+            };
+            spread.push(request, None, |given, _| found.push(given.at.0 / 1_000_000));
+        }
+        spread.release(|given, _| found.push(given.at.0 / 1_000_000));
+        assert_eq!(found, [5_000, 5_250, 5_500, 5_750, 6_000, 8_000, 8_500]);
+        assert_eq!((spread.shared, spread.ticks), (6, 3));
+        assert!(
+            spread
+                .sentence()
+                .is_some_and(|told| told.contains("6 requests"))
+        );
+    }
+}

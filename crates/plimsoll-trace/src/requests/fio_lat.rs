@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Logs of fio of each operation's time, with its place: `write_lat_log` with `log_offset=1`.
+//!
+//! Six columns, in newer versions a seventh: milliseconds from the start at which it ended, how long it
+//! took in nanoseconds, 0 for a read, 1 for a write or 2 for a trim, bytes, offset, priority. Source:
+//! fio's manual, checked against fio 3.33. Starts are told to the millisecond, as ends are; that the
+//! end lies in the middle of its millisecond is the least wrong.
+
+use plimsoll_core::op::Kind;
+use plimsoll_core::units::Nanos;
+
+use super::rows::{Row, RowFormat, Rows};
+use super::text::{fields, whole, whole_u32};
+use super::{Format, TIMED, first_row_is};
+use crate::recording::{Carries, Order, Scope};
+
+/// Recognised by six or seven columns of numbers, the third being 0, 1 or 2.
+pub(super) const FORMAT: Format = Format {
+    name: "fio latency log with offsets",
+    is: |head| first_row_is(head, parse),
+    open: |input| Rows::open(input, ROWS, parse),
+};
+
+const MILLIS: u64 = 1_000_000;
+/// The clock begins here, a whole number of milliseconds, so that what had begun before it lies behind
+/// its zero.
+const ZERO_NS: u64 = 4_000_000_000_000_000_000;
+
+const ROWS: RowFormat = RowFormat {
+    name: FORMAT.name,
+    carries: Carries {
+        resolution: Nanos(MILLIS),
+        order: Order::Ended,
+        scope: Scope::File,
+        ..TIMED
+    },
+    zero_unix_ns: None,
+};
+
+fn parse(line: &[u8]) -> Result<Option<Row<'_>>, &'static str> {
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let six = fields::<6>(line);
+    let seven = || fields::<7>(line).map(|[a, b, c, d, e, f, _]| [a, b, c, d, e, f]);
+    let found = six
+        .or_else(seven)
+        .ok_or("it has neither six nor seven columns")?;
+    let [ended, took, way, bytes, offset, priority] = found;
+    let kind = match way {
+        b"0" => Kind::Read,
+        b"1" => Kind::Write,
+        b"2" => Kind::Discard,
+        _ => return Err("its third column is none of 0, 1 and 2"),
+    };
+    let digits = priority.strip_prefix(b"0x").unwrap_or(priority);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err("its sixth column is no priority");
+    }
+    let took_ns = whole(took).ok_or("its second column is no time in nanoseconds")?;
+    let ended_ns = whole(ended).and_then(|ms| ms.checked_mul(MILLIS)?.checked_add(ZERO_NS));
+    let ended_ns = ended_ns.ok_or("its first column is no number of milliseconds")?;
+    let at_ns = (ended_ns + MILLIS / 2).saturating_sub(took_ns);
+    Ok(Some(Row {
+        at_ns: at_ns - at_ns % MILLIS,
+        took: Some(Nanos(took_ns)),
+        kind,
+        target: b"file".into(),
+        bytes: whole_u32(bytes)
+            .filter(|bytes| *bytes > 0)
+            .ok_or("its fourth column is no number of bytes below 4 GiB")?,
+        offset: whole(offset).ok_or("its fifth column is no offset")?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{FIO_LAT, read};
+    use super::*;
+
+    #[test]
+    fn starts_are_ends_less_latencies_to_the_millisecond() {
+        let (rows, found) = read(&FORMAT, FIO_LAT);
+        let expect = [
+            (0, Some(3_400_000), Kind::Read, 0, 4_096, 8_192),
+            (5_000_000, Some(100_000), Kind::Write, 0, 65_536, 0),
+            (5_000_000, Some(900_000), Kind::Discard, 0, 4_096, 512),
+        ];
+        assert_eq!(found, expect);
+        assert_eq!(rows.about().carries.resolution, Nanos(MILLIS));
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A control that scatters is told while the run goes on, and once.
+
+use super::*;
+use plimsoll_core::comparison::Policy;
+use plimsoll_core::event::{Arm, Entry, Generator, KindStats, OpStats, TrialId};
+use plimsoll_core::format::FormatVersion;
+use plimsoll_core::op::Kind;
+use plimsoll_core::rng::Seed;
+use plimsoll_core::target::MachineFacts;
+use plimsoll_core::units::Nanos;
+
+const ARMS: [&str; 3] = ["a", "a (again)", "b"];
+
+fn manifest() -> Manifest {
+    let arm = |name: &str| Arm {
+        name: name.into(),
+        target: name.into(),
+        description: String::new(),
+        control_of: name.contains("again").then(|| "a".into()),
+        facts: None,
+    };
+    Manifest {
+        format: FormatVersion::RUN,
+        program: String::new(),
+        id: String::new(),
+        began_at: String::new(),
+        command: Vec::new(),
+        seed: Seed(1),
+        generator: String::new(),
+        policy: Policy::default(),
+        machine: MachineFacts {
+            host: String::new(),
+            kernel: String::new(),
+            cpu: String::new(),
+            cpus: 2,
+            ram_bytes: 1,
+            cpu_governor: None,
+        },
+        versions: BTreeMap::new(),
+        arms: ARMS.iter().map(|name| arm(name)).collect(),
+        entries: vec![Entry {
+            label: "randread".into(),
+            scale: 1.0,
+            length: Nanos::SECOND,
+            workload: plimsoll_classics::parse_on("randread,size=1m", None).unwrap(),
+            corner_of: None,
+        }],
+        blocks: 5,
+        ladder: Vec::new(),
+        load_nodes: Vec::new(),
+    }
+}
+
+fn result(arm: &str, block: u32, ops: u64) -> TrialResult {
+    let mut kind = KindStats::default();
+    kind.service.record_many(Nanos(1000), ops);
+    kind.response.record_many(Nanos(1000), ops);
+    TrialResult {
+        trial: TrialId {
+            block,
+            place: 0,
+            arm: arm.into(),
+            workload: "randread".into(),
+        },
+        length: Nanos::SECOND,
+        prepare: Nanos(0),
+        stats: OpStats([(Kind::Read, kind)].into()),
+        phases: Vec::new(),
+        workers: Vec::new(),
+        generator: Generator::default(),
+        fidelity: Vec::new(),
+        interrupted: false,
+        failed: None,
+        data_check: None,
+        servers: Vec::new(),
+        device: None,
+        others: None,
+        nodes: Vec::new(),
+    }
+}
+
+/// What is said after each block of these values of the three arms.
+fn said(blocks: &[[u64; 3]]) -> Vec<usize> {
+    let manifest = manifest();
+    let mut course = Course::new(&manifest);
+    let after = |(block, values): (usize, &[u64; 3])| {
+        let block = u32::try_from(block).unwrap();
+        let arms = ARMS.iter().zip(values);
+        arms.for_each(|(arm, ops)| course.take(&result(arm, block, *ops)));
+        course.after(block + 1).len()
+    };
+    blocks.iter().enumerate().map(after).collect()
+}
+
+#[test]
+fn a_control_that_scatters_is_told_once() {
+    let wild = [
+        [1000, 9000, 4000],
+        [8000, 700, 1000],
+        [900, 7000, 5000],
+        [5000, 800, 900],
+        [1000, 6000, 3000],
+    ];
+    let told = said(&wild);
+    assert_eq!(told.iter().sum::<usize>(), 1, "{told:?}");
+    assert_eq!((told[0], told[4]), (0, 0), "{told:?}");
+}
+
+#[test]
+fn where_the_control_is_quiet_nothing_is_told() {
+    let quiet = [[1000, 1001, 500], [1010, 1011, 504], [990, 991, 496]];
+    assert_eq!(said(&quiet), [0, 0, 0]);
+}

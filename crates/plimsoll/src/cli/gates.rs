@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Gates in one line: what was passed tells little, what was missed tells all.
+
+use plimsoll_core::model::Fidelity;
+
+/// How many gates were passed, and which of them was the closest; empty without gates.
+pub(super) fn summary<'a>(lines: impl Iterator<Item = &'a Fidelity> + Clone) -> String {
+    let all = lines.clone().count();
+    let passed = lines.filter(|line| line.passed());
+    let count = passed.clone().count();
+    let share = |line: &Fidelity| line.error.abs() / line.gate.max(f64::MIN_POSITIVE);
+    let closest = passed.max_by(|a, b| share(a).total_cmp(&share(b)));
+    let Some(closest) = closest.filter(|line| line.error != 0.0) else {
+        return match all {
+            0 => String::new(),
+            _ => format!("{count} of {all} gates passed"),
+        };
+    };
+    format!(
+        "{count} of {all} gates passed: the closest is {}, off by {:.2} % of {:.0} % allowed",
+        closest.metric,
+        closest.error.abs() * 100.0,
+        closest.gate * 100.0
+    )
+}
+
+/// The lines that are told one by one: all if that is asked for, else those of missed gates.
+pub(super) fn told<T>(lines: &[T], gate: fn(&T) -> &Fidelity, all: bool) -> Vec<&T> {
+    lines
+        .iter()
+        .filter(|line| all || !gate(line).passed())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(metric: &str, error: f64) -> Fidelity {
+        Fidelity::relative(metric, 1.0, 1.0 + error, 0.1)
+    }
+
+    #[test]
+    fn passed_gates_are_one_line_and_missed_ones_stand_for_themselves() {
+        let lines = [
+            line("a", 0.0),
+            line("b", 0.05),
+            line("c", 0.5),
+            line("d", -0.01),
+        ];
+        let text = summary(lines.iter());
+        assert_eq!(
+            text,
+            "3 of 4 gates passed: the closest is b, off by 5.00 % of 10 % allowed"
+        );
+        let names = |all| -> Vec<&str> {
+            let told = told(&lines, |line| line, all).into_iter();
+            told.map(|line| line.metric.as_str()).collect()
+        };
+        assert_eq!(names(false), ["c"]);
+        assert_eq!(names(true).len(), 4);
+        assert_eq!(summary([line("a", 0.0)].iter()), "1 of 1 gates passed");
+        assert_eq!(summary([].iter()), "");
+    }
+}
