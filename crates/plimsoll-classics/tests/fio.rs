@@ -8,10 +8,11 @@ use plimsoll_classics::fio;
 use plimsoll_core::model::{Cell, Envelope, Facts, Load, Model, Provenance};
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Extent, Group, Made, Pace, Traced, Turn, TurnKind, Work,
+    Arrival, Blocks, Extent, Group, Made, Pace, Turn, TurnKind, Work,
 };
 
 #[expect(

@@ -4,11 +4,12 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use crate::clock_offset::ClockOffset;
 use crate::comparison::{Comparison, Metric, Policy};
 use crate::data_check::DataCheckResult;
 use crate::format::FormatVersion;
 use crate::histogram::Histogram;
-use crate::load::{LoadNode, Lost, NodeResult};
+
 use crate::model::Fidelity;
 use crate::num::ratio;
 use crate::op::{Alike, Kind, Sample};
@@ -666,4 +667,54 @@ pub struct Results {
     pub comparisons: Vec<Comparison>,
     /// Whether the plan was carried out to its end.
     pub complete: bool,
+}
+
+/// A machine that load comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadNode {
+    /// Its name.
+    pub name: String,
+    /// Facts found on it.
+    pub machine: MachineFacts,
+}
+
+/// When a node was lost, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lost {
+    /// Time since the common start.
+    pub after: Nanos,
+    /// What was seen of it.
+    pub why: String,
+}
+
+/// The account of one node in a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeResult {
+    /// Its name.
+    pub node: String,
+    /// Its clock, looked at just before the start.
+    pub clock: ClockOffset,
+    /// How long after the agreed instant it began, by that offset; unknown in virtual time, and of
+    /// a node that was lost.
+    pub began_ns: Option<i64>,
+    /// Length of its measured part.
+    pub length: Nanos,
+    /// Its operations.
+    pub stats: OpStats,
+    /// Its generator's own account.
+    pub generator: Generator,
+    /// When and how it was lost, if it was: then this is what it had told until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+}
+
+impl NodeResult {
+    /// Operations per second.
+    #[must_use]
+    pub fn ops_per_s(&self) -> f64 {
+        ratio(self.stats.ops() as f64, self.length.as_secs_f64())
+    }
 }

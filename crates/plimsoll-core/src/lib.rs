@@ -5,6 +5,7 @@
 //! and fuzzed without a machine. A type is serialised only if it lives here.
 #![forbid(unsafe_code)]
 
+pub mod clock_offset;
 pub mod comparison;
 pub mod crc32c;
 pub mod data_check;
@@ -28,6 +29,7 @@ pub mod profile;
 pub mod recording;
 pub mod rng;
 pub mod settings;
+pub mod syncs;
 pub mod table;
 pub mod target;
 pub mod text;

@@ -7,22 +7,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Metric;
-use crate::event::{Entry, Generator, Interval, OpStats, PhaseResult, TrialId, TrialResult};
+use crate::event::{
+    Entry, Generator, Interval, NodeResult, OpStats, PhaseResult, TrialId, TrialResult,
+};
 use crate::num::ratio;
 use crate::recording::{RecordHead, RecordTask, Recorded, Tally};
 use crate::rng::Seed;
-use crate::target::MachineFacts;
 use crate::units::Nanos;
-
-/// A machine that load comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LoadNode {
-    /// Its name.
-    pub name: String,
-    /// Facts found on it.
-    pub machine: MachineFacts,
-}
 
 /// Where a node works, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,94 +133,6 @@ pub struct Played {
     pub began_at: Option<Nanos>,
 }
 
-/// How far the clock of another machine is ahead of ours.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClockOffset {
-    /// Nanoseconds to add to our time for its time.
-    pub ns: i64,
-    /// How wrong that can be at most either way: half of the shortest round trip.
-    pub uncertainty: Nanos,
-}
-
-/// One round trip: when a question was sent and when its answer came, on our clock, and what the
-/// other clock showed in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RoundTrip {
-    /// Sent.
-    pub sent: Nanos,
-    /// What the other clock showed.
-    pub theirs: Nanos,
-    /// Answered.
-    pub came: Nanos,
-}
-
-impl ClockOffset {
-    /// From round trips: the shortest bounds the offset best. `None` without any.
-    #[must_use]
-    pub fn of(trips: &[RoundTrip]) -> Option<ClockOffset> {
-        let best = trips.iter().min_by_key(|trip| trip.came.since(trip.sent))?;
-        let half = Nanos(best.came.since(best.sent).0.div_ceil(2));
-        Some(ClockOffset {
-            ns: difference(best.theirs, best.sent + half),
-            uncertainty: half,
-        })
-    }
-
-    /// An instant of ours on the other clock.
-    #[must_use]
-    pub fn theirs(&self, ours: Nanos) -> Nanos {
-        Nanos(ours.0.saturating_add_signed(self.ns))
-    }
-}
-
-/// `a - b` of two instants.
-#[must_use]
-pub fn difference(a: Nanos, b: Nanos) -> i64 {
-    let size = i64::try_from(a.0.abs_diff(b.0)).unwrap_or(i64::MAX);
-    if a < b { -size } else { size }
-}
-
-/// When a node was lost, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Lost {
-    /// Time since the common start.
-    pub after: Nanos,
-    /// What was seen of it.
-    pub why: String,
-}
-
-/// The account of one node in a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NodeResult {
-    /// Its name.
-    pub node: String,
-    /// Its clock, looked at just before the start.
-    pub clock: ClockOffset,
-    /// How long after the agreed instant it began, by that offset; unknown in virtual time, and of
-    /// a node that was lost.
-    pub began_ns: Option<i64>,
-    /// Length of its measured part.
-    pub length: Nanos,
-    /// Its operations.
-    pub stats: OpStats,
-    /// Its generator's own account.
-    pub generator: Generator,
-    /// When and how it was lost, if it was: then this is what it had told until then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<Lost>,
-}
-
-impl NodeResult {
-    /// Operations per second.
-    #[must_use]
-    pub fn ops_per_s(&self) -> f64 {
-        ratio(self.stats.ops() as f64, self.length.as_secs_f64())
-    }
-}
-
 /// From the first node that began to the last one; `None` when fewer than two are known.
 #[must_use]
 pub fn start_spread(nodes: &[NodeResult]) -> Option<Nanos> {
@@ -339,6 +242,8 @@ fn add_phase(sum: &mut PhaseResult, phase: PhaseResult) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock_offset::ClockOffset;
+    use crate::event::Lost;
     use crate::op::Kind;
 
     fn stats(times: &[u64]) -> OpStats {
@@ -387,27 +292,6 @@ mod tests {
             arm: "a".into(),
             workload: "w".into(),
         }
-    }
-
-    #[test]
-    fn the_shortest_round_trip_tells_the_offset() {
-        let trip = |sent, theirs, came| RoundTrip {
-            sent: Nanos(sent),
-            theirs: Nanos(theirs),
-            came: Nanos(came),
-        };
-        let trips = [
-            trip(0, 7_000, 900),
-            trip(1_000, 6_060, 1_100),
-            trip(2_000, 9_000, 2_800),
-        ];
-        let offset = ClockOffset::of(&trips).unwrap();
-        assert_eq!((offset.ns, offset.uncertainty), (5_010, Nanos(50)));
-        assert_eq!(offset.theirs(Nanos(10)), Nanos(5_020));
-        // A clock that is behind, so far that it had not begun.
-        let offset = ClockOffset::of(&[trip(1_000, 20, 1_020)]).unwrap();
-        assert_eq!((offset.ns, offset.theirs(Nanos(100))), (-990, Nanos(0)));
-        assert_eq!(ClockOffset::of(&[]), None);
     }
 
     #[test]

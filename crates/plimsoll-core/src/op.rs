@@ -233,6 +233,20 @@ impl Alike {
     }
 }
 
+/// One operation of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traced {
+    /// When it began, from the start of the trace.
+    pub at: Nanos,
+    /// What it was.
+    pub kind: Kind,
+    /// Where.
+    pub offset: u64,
+    /// How long.
+    pub bytes: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::op::Kind;
+use crate::op::Traced;
 use crate::profile::{Layer, Made};
 use crate::units::Nanos;
-use crate::workload::blocks::Traced;
 
 /// Figures of one disk since it appeared, as a Linux host counts them (`/proc/diskstats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,9 +15,9 @@ use crate::blocks;
 use crate::engine::POOL_BYTES_MAX;
 use crate::error::Error;
 use crate::file_loop;
+use crate::ground::Ground;
 use crate::memory;
 use crate::nfs;
-use crate::prepare::Ground;
 
 /// Limits of reads and writes that may come from a file written by hand: beyond them memory would
 /// run out, also on engines that lower the depth.
@@ -26,6 +26,12 @@ const BLOCK_BYTES_MAX: u32 = 1 << 28;
 const GROUPS_MAX: usize = 1 << 10;
 /// Highest rate: one turn per nanosecond of the clock.
 const PER_S_MAX: f64 = 1e9;
+
+/// Whether `workload` can be carried out there.
+pub(crate) fn check_workload(ground: &Ground, workload: &Workload) -> Result<(), Error> {
+    let align = ground.align();
+    Checks { ground, align }.workload(workload)
+}
 
 /// What is asked of a place.
 pub(crate) struct Checks<'a> {
@@ -287,7 +293,7 @@ impl Checks<'_> {
     }
 }
 
-fn end_of(op: &plimsoll_core::workload::blocks::Traced) -> u64 {
+fn end_of(op: &plimsoll_core::op::Traced) -> u64 {
     op.offset.saturating_add(op.bytes.into())
 }
 

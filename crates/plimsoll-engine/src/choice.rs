@@ -95,6 +95,18 @@ fn described(engine: Box<dyn Engine>, notes: &[String]) -> (Box<dyn Engine>, Str
     (engine, parts.join("; "))
 }
 
+/// Whether what a run writes is verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DataCheck {
+    /// No.
+    #[default]
+    Off,
+    /// Everything that was written is read back when the run has ended.
+    End,
+    /// Also every read of the run is held against what was written before.
+    Always,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,8 +15,8 @@ use plimsoll_core::event::{Generator, Interval, OpStats};
 use plimsoll_core::units::Nanos;
 
 use crate::heartbeat::Heartbeat;
+use crate::outcome::Outcome;
 use crate::recorder::{RequestMarks, Tally};
-use crate::run::Outcome;
 use crate::worker::{Ended, Report};
 
 /// How often the controller looks at `stop` when nothing else happens.

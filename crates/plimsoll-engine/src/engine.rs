@@ -153,6 +153,15 @@ pub fn affordable_slots(wanted: u32, len: u32) -> u32 {
         .max(1)
 }
 
+/// Bytes an operation claims to have moved where nothing moves.
+pub(crate) fn pretended_bytes(request: &Request) -> u64 {
+    if request.kind.is_read() || request.kind.is_write() {
+        u64::from(request.len)
+    } else {
+        0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,9 +14,9 @@ use plimsoll_core::units::Nanos;
 use rustix::io::Errno;
 
 use crate::clock::Clock;
+use crate::engine::pretended_bytes;
 use crate::engine::{Completion, Engine, Unsupported};
 use crate::error::Error;
-use crate::null::pretended_bytes;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -28,8 +28,10 @@ pub mod engine;
 mod error;
 pub mod faulty;
 pub mod file_loop;
+mod file_sets;
 pub mod fileset;
 mod gate;
+mod ground;
 mod heartbeat;
 mod held;
 mod issues;
@@ -40,6 +42,7 @@ mod memory;
 pub mod nfs;
 pub mod null;
 mod occupancy;
+mod outcome;
 pub mod pool;
 mod prepare;
 pub mod recorder;
@@ -52,21 +55,24 @@ pub mod sys;
 pub mod target;
 mod trace;
 pub mod trees;
+mod verified_run;
 mod verify;
 mod watch;
 mod worker;
 
-pub use choice::EngineChoice;
-pub use device::DeviceIdentity;
+pub use choice::{DataCheck, EngineChoice};
 pub use error::{Error, Shortage};
+pub use ground::Place;
+pub use held::DeviceIdentity;
 pub use issues::{Issue, trace_issues};
 pub use linked::Linked;
+pub use outcome::{Outcome, RunOptions};
 pub use plimsoll_nfs::{Address, AddressError};
-pub use prepare::{Place, Prepared, prepare};
-pub use run::{Outcome, RunOptions, check};
+pub use prepare::{Prepared, prepare};
+pub use run::check;
 pub use sim::{Law, SimDevice, SimDisk};
 pub use trace::{TracedOp, Who, trace_ops, trace_worker};
 pub use verify::{
-    Checked, DataCheck, Finding, Flaw, Register, VerifyOptions, VerifyReport, can_check_data,
-    read_back, verify, verify_engine, verify_export,
+    Checked, Finding, Flaw, Register, VerifyOptions, VerifyReport, can_check_data, read_back,
+    verify, verify_engine, verify_export,
 };

@@ -6,9 +6,9 @@
 use plimsoll_core::op::Request;
 use plimsoll_core::units::Nanos;
 
-use crate::engine::{Completion, Engine, Unsupported};
+use crate::engine::{Completion, Engine, Unsupported, pretended_bytes};
 use crate::error::Error;
-use crate::target::nap;
+use crate::sys::clock::nap;
 
 /// Completes everything at once.
 #[derive(Debug)]
@@ -25,15 +25,6 @@ impl Null {
             slots,
             done: Vec::with_capacity(slots as usize),
         }
-    }
-}
-
-/// Bytes an operation claims to have moved where nothing moves.
-pub(crate) fn pretended_bytes(request: &Request) -> u64 {
-    if request.kind.is_read() || request.kind.is_write() {
-        u64::from(request.len)
-    } else {
-        0
     }
 }
 

@@ -17,7 +17,8 @@ use plimsoll_core::units::Nanos;
 
 use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
 use crate::error::Error;
-use crate::target::{Target, nap};
+use crate::sys::clock::nap;
+use crate::target::Target;
 
 /// Most helper threads. A deeper workload is lowered to this depth, and the description says so.
 pub const THREADS_MAX: u32 = 64;

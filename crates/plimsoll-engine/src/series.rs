@@ -17,8 +17,8 @@ use plimsoll_core::workload::series::{Body as PhaseBody, Phase};
 use crate::act::{Act, Body};
 use crate::error::Error;
 use crate::file_loop::Play;
+use crate::outcome::{Outcome, RunOptions};
 use crate::prepare::Prepared;
-use crate::run::{Outcome, RunOptions};
 
 impl Prepared {
     pub(crate) fn run_series(

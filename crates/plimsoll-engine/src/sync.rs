@@ -9,7 +9,8 @@ use plimsoll_core::units::Nanos;
 
 use crate::engine::{Buffer, Completion, Engine, Unsupported, fits};
 use crate::error::Error;
-use crate::target::{Target, nap};
+use crate::sys::clock::nap;
+use crate::target::Target;
 
 /// One slot, one call at a time.
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use plimsoll_core::op::{Kind, Request};
-use plimsoll_core::units::Nanos;
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, SeekFrom};
 use rustix::io::Errno;
 
@@ -266,15 +265,4 @@ fn write_whole(file: &OwnedFd, piece: &mut [u8], size_bytes: u64) -> Result<u64,
         offset += moved;
     }
     Ok(offset)
-}
-
-/// Sleeps, or less when a signal arrives.
-pub(crate) fn nap(time: Nanos) {
-    let (seconds, rest) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
-    let request = rustix::thread::Timespec {
-        tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX),
-        tv_nsec: i64::try_from(rest).expect("less than a second"),
-    };
-    // An early end is allowed: the driver looks at its clock anyway.
-    let _ = rustix::thread::nanosleep(&request);
 }

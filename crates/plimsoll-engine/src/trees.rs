@@ -4,67 +4,27 @@
 //! Requests name files by one number, counted through all sets. Each set lives in a directory of
 //! its own name; how its files lie below that is in [`shape`].
 
-mod layout;
-mod remote;
+pub(crate) mod layout;
 mod shape;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::workload::FileLoop;
 use plimsoll_core::workload::files::{FileSet, Names, Over};
 
-use crate::error::Error;
 use crate::fileset::Fileset;
-use crate::held::Held;
-use crate::nfs::Export;
 use shape::Shape;
-
-/// Where the sets of a loop lie.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Where<'a> {
-    /// In a directory.
-    Directory(&'a Held),
-    /// On an export that this program speaks with itself.
-    Export(&'a Export),
-}
-
-impl Where<'_> {
-    /// Makes the directories and the existing files of `sets`.
-    pub(crate) fn lay_out(self, sets: &Known, seed: Seed, stop: &AtomicBool) -> Result<(), Error> {
-        match self {
-            Where::Directory(directory) => layout::lay_out(directory, sets, seed, stop),
-            Where::Export(export) => remote::lay_out(export, sets, seed, stop),
-        }
-    }
-
-    /// Removes all that the layout of `sets` or a run may have made.
-    pub(crate) fn remove(self, sets: &Known) -> Result<(), Error> {
-        match self {
-            Where::Directory(directory) => layout::remove(directory, sets),
-            Where::Export(export) => remote::remove(export, sets),
-        }
-    }
-
-    /// The files of a set in the order in which its directories list them.
-    fn listing(self, grove: &Grove) -> Result<Vec<u32>, Error> {
-        match self {
-            Where::Directory(directory) => layout::listing(directory, grove),
-            Where::Export(export) => remote::listing(export, grove),
-        }
-    }
-}
 
 /// A set of files and where they lie.
 #[derive(Debug)]
 pub(crate) struct Grove {
-    name: String,
+    pub(crate) name: String,
     pub(crate) slots: Fileset,
-    shape: Shape,
+    pub(crate) shape: Shape,
     names: Names,
     seed: Seed,
 }
@@ -163,12 +123,9 @@ impl Trees {
         path
     }
 
-    /// The files of a set in the order in which the directories list them.
-    ///
-    /// # Errors
-    /// When a directory cannot be read.
-    pub(crate) fn listing(&self, place: Where<'_>, set: u32) -> Result<Vec<u32>, Error> {
-        place.listing(&self.groves[set as usize])
+    /// A set by its number.
+    pub(crate) fn grove(&self, set: u32) -> &Grove {
+        &self.groves[set as usize]
     }
 }
 
@@ -183,7 +140,7 @@ impl Grove {
         }
     }
 
-    fn push_path(&self, file: u32, path: &mut String) {
+    pub(crate) fn push_path(&self, file: u32, path: &mut String) {
         path.push_str(&self.name);
         path.push_str(self.shape.directory_of(file));
         path.push('/');
@@ -218,7 +175,7 @@ impl Grove {
     }
 
     /// The number in a name that [`Grove::push_name`] made; `None` for other names.
-    fn number_of(&self, name: &str) -> Option<u32> {
+    pub(crate) fn number_of(&self, name: &str) -> Option<u32> {
         let number = match self.names {
             Names::Digits => name.parse().ok()?,
             Names::NumberFirst => u32::from_str_radix(name.get(..10)?, 16).ok()?,

@@ -16,7 +16,10 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::{Extent, Group, Made, Region, Turn, TurnKind, Work};
 use plimsoll_core::workload::series::{Body, Phase};
 use plimsoll_core::workload::{Blocks, Series, Workload};
-use plimsoll_engine::{DataCheck, EngineChoice, Outcome, Place, RunOptions, prepare};
+use plimsoll_engine::DataCheck;
+use plimsoll_engine::Place;
+use plimsoll_engine::{EngineChoice, prepare};
+use plimsoll_engine::{Outcome, RunOptions};
 
 const BYTES: u64 = 1 << 20;
 const BLOCKS: u64 = BYTES / 4096;

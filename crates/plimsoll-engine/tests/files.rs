@@ -17,7 +17,9 @@ use plimsoll_core::workload::files::{
     WithoutFile,
 };
 use plimsoll_core::workload::series::{Body, Phase, Series};
-use plimsoll_engine::{EngineChoice, Outcome, Place, Prepared, RunOptions, SimDevice, prepare};
+use plimsoll_engine::Place;
+use plimsoll_engine::{EngineChoice, Prepared, SimDevice, prepare};
+use plimsoll_engine::{Outcome, RunOptions};
 
 static GO: AtomicBool = AtomicBool::new(false);
 

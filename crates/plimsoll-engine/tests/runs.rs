@@ -17,9 +17,11 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::Group;
 use plimsoll_core::workload::files::{FileOp, FileSet, LoopGroup, LoopOp, Sizes, WithoutFile};
+use plimsoll_engine::Place;
+use plimsoll_engine::RunOptions;
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
-use plimsoll_engine::{EngineChoice, Error, Place, Prepared, RunOptions, prepare};
+use plimsoll_engine::{EngineChoice, Error, Prepared, prepare};
 
 const MS: u64 = 1_000_000;
 static GO: AtomicBool = AtomicBool::new(false);

@@ -22,6 +22,6 @@ pub mod wire;
 
 pub use address::{Address, AddressError};
 pub use line::Line;
-pub use session::{Attributes, Session};
-pub use share::{Limits, Room, Share, share_of};
+pub use session::{Attributes, Room, Session};
+pub use share::{Limits, Share, share_of};
 pub use wire::{Handle, Stable};

@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::reply::{self, Called};
-use crate::share::Room;
+
 use crate::wire::{Handle, error_number};
 
 /// How long a server may be silent in the middle of a call.
@@ -450,4 +450,13 @@ fn broken(error: RpcError) -> io::Error {
         RpcError::Io(error) => error,
         other => io::Error::new(io::ErrorKind::InvalidData, other.to_string()),
     }
+}
+
+/// Room of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Size of the file system.
+    pub size_bytes: u64,
+    /// What we may use of it.
+    pub free_bytes: u64,
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::address::{Address, NFS_PORT};
 use crate::dial::dial;
 use crate::line::Line;
-use crate::session::{Session, Stream, fault, now};
+use crate::session::{Room, Session, Stream, fault, now};
 use crate::wire::{self, Handle};
 
 /// How long a server may take to accept a connection.
@@ -33,15 +33,6 @@ pub struct Limits {
     pub read_bytes: u32,
     /// Of a write.
     pub write_bytes: u32,
-}
-
-/// Room of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// Size of the file system.
-    pub size_bytes: u64,
-    /// What we may use of it.
-    pub free_bytes: u64,
 }
 
 /// A mounted export. Nothing of it is kept open: sessions and lines are made from it.

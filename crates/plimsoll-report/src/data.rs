@@ -3,9 +3,9 @@
 //! recorded envelopes, which the run folder keeps.
 
 use plimsoll_core::comparison::Comparison;
+use plimsoll_core::event::NodeResult;
 use plimsoll_core::event::{PhaseResult, Results, TrialResult};
 use plimsoll_core::histogram::Histogram;
-use plimsoll_core::load::NodeResult;
 use serde_json::{Value, json};
 
 /// One JSON document; field names carry their unit.

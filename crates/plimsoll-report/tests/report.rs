@@ -12,8 +12,9 @@ use std::path::Path;
 
 use common::{Size, results};
 use phases::{of_phases, of_programs};
+use plimsoll_core::clock_offset::ClockOffset;
+use plimsoll_core::event::{Lost, NodeResult};
 use plimsoll_core::event::{Results, ServerUse};
-use plimsoll_core::load::{ClockOffset, Lost, NodeResult};
 use plimsoll_core::others::{DiskBefore, OthersUse};
 use plimsoll_core::target::StorageTarget;
 use plimsoll_core::units::Nanos;

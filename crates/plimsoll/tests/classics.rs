@@ -10,7 +10,9 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_engine::{EngineChoice, Place, RunOptions, prepare};
+use plimsoll_engine::Place;
+use plimsoll_engine::RunOptions;
+use plimsoll_engine::{EngineChoice, prepare};
 
 static GO: AtomicBool = AtomicBool::new(false);
 

@@ -14,8 +14,10 @@ use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
+use plimsoll_engine::Place;
+use plimsoll_engine::RunOptions;
 use plimsoll_engine::sim::Device as _;
-use plimsoll_engine::{EngineChoice, Place, RunOptions, SimDevice};
+use plimsoll_engine::{EngineChoice, SimDevice};
 use plimsoll_trace::Keep;
 use plimsoll_trace::requests::{self, Sorted};
 

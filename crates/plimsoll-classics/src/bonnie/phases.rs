@@ -3,10 +3,9 @@
 
 use plimsoll_core::comparison::Metric;
 use plimsoll_core::offsets::Offsets;
+use plimsoll_core::syncs::Syncs;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{
-    Extent, Finish, Group, Made, Region, Syncs, Turn, TurnKind, Work,
-};
+use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
 use plimsoll_core::workload::files::{
     FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Names, Order, Over, Sizes, Tree, WithoutFile,
 };

@@ -13,11 +13,12 @@ use std::fmt::Write;
 use plimsoll_core::model::{Direction, Model};
 use plimsoll_core::num::{ratio, round_u64, saturating_u32};
 use plimsoll_core::offsets::Offsets;
+use plimsoll_core::syncs::SyncKind;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, BATCH_DEFAULT, Extent, Finish, Group, Made, Pace, Positions, Region, Segment,
-    SyncKind, Turn, TurnKind, Work,
+    Arrival, BATCH_DEFAULT, Extent, Finish, Group, Made, Pace, Positions, Region, Segment, Turn,
+    TurnKind, Work,
 };
 use plimsoll_core::workload::series::{Body, Series};
 

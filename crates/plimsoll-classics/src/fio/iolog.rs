@@ -9,11 +9,10 @@ use std::fmt::Write;
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Extent, Group, Pace, Traced, Turn, TurnKind, Work,
-};
+use plimsoll_core::workload::blocks::{Arrival, Blocks, Extent, Group, Pace, Turn, TurnKind, Work};
 
 use crate::error::Error;
 

@@ -4,10 +4,10 @@
 
 use plimsoll_core::num::{ratio, saturating_u32};
 use plimsoll_core::offsets::{MAP_BLOCKS_MAX, Offsets, Zone};
+use plimsoll_core::syncs::{SyncKind, Syncs};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::blocks::{
-    Arrival, Content, Extent, Finish, Group, Made, Pace, Positions, Region, SyncKind, Syncs, Turn,
-    TurnKind, Work,
+    Arrival, Content, Extent, Finish, Group, Made, Pace, Positions, Region, Turn, TurnKind, Work,
 };
 
 use super::ini::Section;

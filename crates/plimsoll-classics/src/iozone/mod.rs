@@ -9,11 +9,10 @@ pub(crate) use text::text;
 
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::offsets::Offsets;
+use plimsoll_core::syncs::Syncs;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{
-    Extent, Finish, Group, Made, Region, Syncs, Turn, TurnKind, Work,
-};
+use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
 use plimsoll_core::workload::series::{Body, Classic, Phase};
 
 use crate::Known;

@@ -4,9 +4,10 @@
 
 use plimsoll_core::num::{ratio, saturating_u32};
 use plimsoll_core::offsets::Offsets;
+use plimsoll_core::syncs::Syncs;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Content, Extent, Group, Made, Pace, Region, Syncs, Turn, TurnKind, Work,
+    Arrival, Blocks, Content, Extent, Group, Made, Pace, Region, Turn, TurnKind, Work,
 };
 
 use crate::Known;

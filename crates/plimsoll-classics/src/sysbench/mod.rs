@@ -8,11 +8,10 @@ pub(crate) use text::text;
 
 use plimsoll_core::num::{round_u64, saturating_u32};
 use plimsoll_core::offsets::Offsets;
+use plimsoll_core::syncs::{SyncKind, Syncs};
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{
-    Extent, Finish, Group, Made, Region, SyncKind, Syncs, Turn, TurnKind, Work,
-};
+use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
 use plimsoll_core::workload::series::Phase;
 
 use crate::Known;

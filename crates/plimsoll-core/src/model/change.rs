@@ -3,9 +3,9 @@
 
 use super::{Bursts, Cell, Envelope, Known, Link, Model, Packed, Packer, Phase, Rates, ZONE_BYTES};
 use crate::num::{round_u64, saturating_u32, to_usize};
+use crate::op::Traced;
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
-use crate::workload::blocks::Traced;
 
 /// What is changed of a model.
 #[derive(Debug, Clone, PartialEq)]

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::model::tests::bursty;
     use crate::model::{Gaps, Packer};
-    use crate::workload::blocks::Traced;
+    use crate::op::Traced;
 
     /// An hour with one read a minute, and a burst of 6000 in its 30th minute.
     fn quiet_but_for_a_burst() -> Model {

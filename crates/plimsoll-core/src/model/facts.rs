@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Direction, Model, Within};
 use crate::offsets::Offsets;
-use crate::workload::blocks::Syncs;
+use crate::syncs::Syncs;
 
 /// How a parameter of a model is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

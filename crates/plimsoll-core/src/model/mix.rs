@@ -10,9 +10,9 @@ use super::{
     Cell, Envelope, Facts, Gaps, Known, Load, Model, Packer, Played, Provenance, Space, ZONE_BYTES,
 };
 use crate::num::{round_u64, to_usize};
+use crate::op::Traced;
 use crate::rng::Seed;
 use crate::units::{Nanos, size};
-use crate::workload::blocks::Traced;
 
 /// Most members of a mix.
 const MEMBERS_MAX: usize = 64;

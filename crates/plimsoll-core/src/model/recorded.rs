@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::packed::{Link, Links, Packed, Unpacked, ZONE_BYTES};
 use crate::num::{round_u64, saturating_u32};
 use crate::op::Request;
+use crate::op::Traced;
 use crate::units::Nanos;
-use crate::workload::blocks::Traced;
 
 /// Where on the target the requests go.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::offsets::Offsets;
-use crate::op::Kind;
+use crate::op::{Kind, Traced};
+use crate::syncs::Syncs;
 use crate::units::Nanos;
 
 /// Most operations that are handed to the kernel at once where a group does not say.
@@ -304,46 +305,6 @@ pub struct Segment {
     pub from_per_s: f64,
     /// Turns per second at its end.
     pub to_per_s: f64,
-}
-
-/// One operation of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Traced {
-    /// When it began, from the start of the trace.
-    pub at: Nanos,
-    /// What it was.
-    pub kind: Kind,
-    /// Where.
-    pub offset: u64,
-    /// How long.
-    pub bytes: u32,
-}
-
-/// What makes writes durable on the way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Syncs {
-    /// After every so many writes of a worker one sync of its file follows; 0: none.
-    pub every: u32,
-    /// With what.
-    pub with: SyncKind,
-    /// Whether each write is durable when it ends: `O_DSYNC`, which devices carry out as FUA.
-    pub each_write: bool,
-}
-
-/// A way to make earlier writes durable.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SyncKind {
-    /// Data and all attributes.
-    #[default]
-    Fsync,
-    /// Data and what is needed to find them.
-    Fdatasync,
-    /// Only starts the write-back of the pages and waits for it (`sync_file_range`): not durable
-    /// on a power cut.
-    SyncRange,
 }
 
 /// Something a worker does after its last turn.

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_core::offsets::Region as Bounds;
+use plimsoll_core::op::Traced;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Blocks;
-use plimsoll_core::workload::blocks::{Arrival, Group, Pace, Region, Traced, Work};
+use plimsoll_core::workload::blocks::{Arrival, Group, Pace, Region, Work};
 
 pub(crate) use cold::{CachedPart, Passes};
 pub(crate) use merge::Merged;

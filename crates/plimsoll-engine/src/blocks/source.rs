@@ -15,12 +15,12 @@ use std::sync::atomic::Ordering;
 
 use plimsoll_core::event::WorkerResult;
 use plimsoll_core::num::round_u64;
+use plimsoll_core::op::Traced;
 use plimsoll_core::op::{Kind, Request, Sample};
 use plimsoll_core::rng::{Rng, Seed};
+use plimsoll_core::syncs::{SyncKind, Syncs};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::{
-    Arrival, Finish, Made, Pace, SyncKind, Syncs, Traced, Turn, TurnKind, Work,
-};
+use plimsoll_core::workload::blocks::{Arrival, Finish, Made, Pace, Turn, TurnKind, Work};
 
 use super::cold::Passes;
 use super::content::Contents;

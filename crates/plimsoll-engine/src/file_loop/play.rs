@@ -15,8 +15,9 @@ use super::each::Share;
 use super::thread::Obstacle;
 use crate::bell::Bell;
 use crate::error::Error;
+use crate::file_sets::Where;
 use crate::target::Target;
-use crate::trees::{Trees, Where};
+use crate::trees::Trees;
 
 /// Events that nobody took for so long are lost: filebench 1.5 fills its bucket no further.
 const EVENTS_KEPT: Nanos = Nanos(5_000_000_000);
@@ -160,7 +161,9 @@ impl Play {
         let part = (of_group, group.threads);
         let entries = self.trees.set(0).entries();
         Ok(Some(match (order, place) {
-            (Order::Listed, Some(place)) => Share::of_list(&self.trees.listing(place, 0)?, part),
+            (Order::Listed, Some(place)) => {
+                Share::of_list(&place.listing(self.trees.grove(0))?, part)
+            }
             (Order::Shuffled, _) => {
                 let seed = seed.derive("order of files", u64::from(thread));
                 Share::shuffled(entries, part, seed)

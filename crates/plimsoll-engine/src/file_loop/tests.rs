@@ -2,10 +2,10 @@
 //! What a source of file operations asks for, step by step.
 
 use super::*;
+use crate::file_sets::Where;
 use crate::fileset::Fileset;
 use crate::sys::clock::monotonic;
-use crate::target::nap;
-use crate::trees::Where;
+use crate::sys::clock::nap;
 use crate::trees::{Known, Trees};
 use plimsoll_core::op::Kind;
 use plimsoll_core::workload::FileLoop;

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::drive::{Limits, drive};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::prepare::Place;
+use crate::ground::Place;
 use crate::recorder::Recorder;
 use crate::source::{Next, Source};
 use crate::sys::clock::HostClock;

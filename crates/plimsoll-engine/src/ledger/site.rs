@@ -13,9 +13,9 @@ use super::{DEPTH, WriteOptions};
 use crate::choice::EngineChoice;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::ground::{Ground, Place};
 use crate::layout;
 use crate::ledger::prober::FILL_BYTES;
-use crate::prepare::{Ground, Place};
 use crate::verify::Register;
 
 /// A target.

@@ -29,8 +29,8 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::held::Held;
 use crate::layout;
+use crate::sys::clock::nap;
 use crate::sys::clock::{HostClock, wall_clock};
-use crate::target::nap;
 
 /// Bytes of a line, its end included. No block is so small: a ledger of such is of lines.
 pub(super) const LINE_BYTES: u32 = 64;

@@ -13,7 +13,7 @@ use plimsoll_nfs::{Handle, Line, Share, Stable};
 use super::pipe::Patience;
 use crate::clock::Clock;
 use crate::sys::clock::HostClock;
-use crate::target::nap;
+use crate::sys::clock::nap;
 
 /// Tells whether a server may have forgotten what is not durable.
 pub(super) type Verifier = [u8; 8];

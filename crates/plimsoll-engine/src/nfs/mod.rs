@@ -9,6 +9,7 @@ mod calls;
 mod kept;
 mod pipe;
 mod tree;
+pub(crate) mod trees;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
 use crate::error::Error;
 use crate::sys::clock::HostClock;
-use crate::target::nap;
+use crate::sys::clock::nap;
 
 /// Room for data that are not durable, in each of two halves: what a kernel lets a busy file have
 /// dirty is of this size.

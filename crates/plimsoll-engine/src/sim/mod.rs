@@ -23,9 +23,9 @@ use plimsoll_core::op::{Kind, Request};
 use plimsoll_core::units::Nanos;
 
 use crate::clock::{Clock, SimClock};
+use crate::engine::pretended_bytes;
 use crate::engine::{Completion, Engine, Unsupported};
 use crate::error::Error;
-use crate::null::pretended_bytes;
 
 pub use queue::{Law, Servers, SimDisk};
 pub use spec::{PartKind, SimDevice, SimError, parts};

@@ -13,7 +13,7 @@ use plimsoll_core::units::Nanos;
 
 use super::{Device, Sim, SimDevice, moving};
 use crate::clock::SimClock;
-use crate::null::pretended_bytes;
+use crate::engine::pretended_bytes;
 
 /// A queue before servers.
 #[derive(Debug, Clone, Copy, PartialEq)]

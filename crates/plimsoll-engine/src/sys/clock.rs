@@ -117,7 +117,7 @@ pub(crate) fn wait_until(at: Nanos) -> Nanos {
         }
         match at.since(now).since(SPIN) {
             Nanos(0) => std::hint::spin_loop(),
-            left => crate::target::nap(left),
+            left => nap(left),
         }
     }
 }
@@ -210,6 +210,17 @@ fn pair(mut read: impl FnMut() -> (u64, Instant, u64)) -> (u64, Instant) {
 
 fn gap((before, _, after): (u64, Instant, u64)) -> u64 {
     after.saturating_sub(before)
+}
+
+/// Sleeps, or less when a signal arrives.
+pub(crate) fn nap(time: Nanos) {
+    let (seconds, rest) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
+    let request = rustix::thread::Timespec {
+        tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(rest).expect("less than a second"),
+    };
+    // An early end is allowed: the driver looks at its clock anyway.
+    let _ = rustix::thread::nanosleep(&request);
 }
 
 #[cfg(test)]

@@ -30,9 +30,9 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::data_file;
+use crate::engine::pretended_bytes;
 use crate::engine::{Buffer, Completion, Engine, Unsupported, buffers, fits};
 use crate::error::Error;
-use crate::null::pretended_bytes;
 use crate::sys::sync_range::SYNC_RANGE_FLAGS;
 
 /// Most slots: the kernel's limit for the entries of a ring is 32768, and no workload here wants

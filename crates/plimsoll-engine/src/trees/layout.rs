@@ -58,7 +58,7 @@ fn make_directories(held: &Held, grove: &Grove) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn stopped(stop: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn stopped(stop: &AtomicBool) -> Result<(), Error> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Stopped("lay out the file set".into()));
     }
@@ -66,7 +66,7 @@ pub(super) fn stopped(stop: &AtomicBool) -> Result<(), Error> {
 }
 
 /// The existing files of a set in the order of their layout.
-pub(super) fn order(grove: &Grove, seed: Seed) -> Vec<u32> {
+pub(crate) fn order(grove: &Grove, seed: Seed) -> Vec<u32> {
     let mut order: Vec<u32> = existing(grove).collect();
     Rng::new(seed.derive("layout order", 0)).shuffle(&mut order);
     order

@@ -13,7 +13,7 @@ const DEPTH_MAX: u32 = 64;
 
 /// The directories of a set.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Paths below the directory of the set, each with a slash before it; parents come before
     /// their children. The first is that directory itself, the empty path.
     directories: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn new(tree: Tree, entries: u32, seed: Seed) -> Self {
+    pub(crate) fn new(tree: Tree, entries: u32, seed: Seed) -> Self {
         match tree {
             Tree::Flat => Shape {
                 directories: vec![String::new()],
@@ -44,13 +44,13 @@ impl Shape {
     }
 
     /// Path of the directory of a file below that of the set.
-    pub(super) fn directory_of(&self, file: u32) -> &str {
+    pub(crate) fn directory_of(&self, file: u32) -> &str {
         let leaf = self.leaves.partition_point(|(first, _)| *first <= file) - 1;
         &self.directories[self.leaves[leaf].1 as usize]
     }
 
     /// All directories, parents first.
-    pub(super) fn directories(&self) -> &[String] {
+    pub(crate) fn directories(&self) -> &[String] {
         &self.directories
     }
 }

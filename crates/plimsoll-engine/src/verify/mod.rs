@@ -41,7 +41,7 @@ pub use checked::{Checked, read_back};
 pub(crate) use register::Before;
 pub use register::Register;
 pub(crate) use registers::Registers;
-pub use registers::{DataCheck, can_check_data};
+pub use registers::can_check_data;
 pub(crate) use stamp::{Found, MAGIC, Origin, SECTOR_BYTES, Stamp, read_sector};
 
 /// Name of the file that is written in the directory and removed afterwards.

@@ -7,10 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::data_check::{BadBlock, DataCheckResult};
-use plimsoll_core::event::Interval;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::offsets::Offsets;
 use plimsoll_core::op::Kind;
@@ -18,28 +15,13 @@ use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Arrival, Blocks, Content, Group, Pace};
 use plimsoll_core::workload::series::Body as PhaseBody;
 
+use super::Register;
 use super::stamp::SECTOR_BYTES;
-use super::{Register, VerifyReport, read_back};
-use crate::act::{Act, Body};
+use crate::choice::DataCheck;
 use crate::error::Error;
+use crate::ground::Ground;
 use crate::memory;
-use crate::prepare::Ground;
-use crate::run::{Outcome, RunOptions};
-
-/// Blocks read back at the same time.
-const DEPTH: u32 = 32;
-
-/// Whether what a run writes is verified.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DataCheck {
-    /// No.
-    #[default]
-    Off,
-    /// Everything that was written is read back when the run has ended.
-    End,
-    /// Also every read of the run is held against what was written before.
-    Always,
-}
+use crate::outcome::RunOptions;
 
 /// Says whether what `workload` writes can be verified.
 ///
@@ -108,7 +90,7 @@ fn fault_of(blocks: &Blocks) -> Option<String> {
     })
 }
 
-fn traced(group: &Group) -> &[plimsoll_core::workload::blocks::Traced] {
+fn traced(group: &Group) -> &[plimsoll_core::op::Traced] {
     match &group.pace {
         Pace::Open(Arrival::Trace(traced)) => traced,
         _ => &[],
@@ -147,13 +129,17 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 /// The registers of a run of one block workload.
 #[derive(Debug)]
 pub(crate) struct Registers {
-    by_path: BTreeMap<PathBuf, Arc<Register>>,
+    pub(crate) by_path: BTreeMap<PathBuf, Arc<Register>>,
     check_reads: bool,
 }
 
 impl Registers {
     /// One for each file that `blocks` works on.
-    fn new(ground: &Ground, blocks: &Blocks, options: &RunOptions) -> Result<Self, Error> {
+    pub(crate) fn new(
+        ground: &Ground,
+        blocks: &Blocks,
+        options: &RunOptions,
+    ) -> Result<Self, Error> {
         let mut grains: BTreeMap<PathBuf, u64> = BTreeMap::new();
         for group in &blocks.groups {
             for path in (0..group.workers).filter_map(|worker| ground.file_of(group, worker)) {
@@ -189,70 +175,12 @@ impl Registers {
     }
 }
 
-impl Act<'_> {
-    /// Plays it; where its data are to be verified, they are, and are read back afterwards.
-    pub(crate) fn run_verified(
-        &self,
-        stop: &AtomicBool,
-        on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Outcome, Error> {
-        let blocks = match self.body {
-            Body::Blocks(blocks) if self.options.data_check != DataCheck::Off => blocks,
-            _ => return self.run(stop, on_interval),
-        };
-        let registers = Registers::new(self.ground, blocks, self.options)?;
-        let act = Act {
-            registers: Some(&registers),
-            ..*self
-        };
-        let mut outcome = act.run(stop, on_interval)?;
-        outcome.data_check = Some(self.read_back(&registers, stop)?);
-        Ok(outcome)
-    }
-
-    fn read_back(
-        &self,
-        registers: &Registers,
-        stop: &AtomicBool,
-    ) -> Result<DataCheckResult, Error> {
-        let mut whole = DataCheckResult::default();
-        for (path, register) in &registers.by_path {
-            // Around the page cache where possible, whatever the workload does: what it holds says
-            // nothing of the storage.
-            let direct = register.block_bytes().is_multiple_of(self.ground.align());
-            let wants = (DEPTH, register.block_bytes());
-            let seed = self.options.stamp_seed;
-            let (mut engine, _) = self.open_file(path, (direct, false), wants, seed)?;
-            let report = read_back(engine.as_mut(), register, stop)?;
-            whole.merge(result(path, &report));
-        }
-        Ok(whole)
-    }
-}
-
-fn result(path: &Path, report: &VerifyReport) -> DataCheckResult {
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    let file = name.to_string_lossy().into_owned();
-    let findings = report.findings.iter().map(|finding| BadBlock {
-        file: file.clone(),
-        offset: finding.offset,
-        flaw: finding.flaw,
-    });
-    DataCheckResult {
-        written: report.written,
-        checked: report.checked,
-        errors: report.errors,
-        bad: report.bad,
-        findings: findings.collect(),
-        interrupted: report.interrupted,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::op::Traced;
     use plimsoll_core::units::Nanos;
-    use plimsoll_core::workload::blocks::{Traced, Turn, TurnKind};
+    use plimsoll_core::workload::blocks::{Turn, TurnKind};
 
     fn group(turns: &[(TurnKind, u32)]) -> Group {
         Group {

@@ -12,7 +12,10 @@ use std::process::Command;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::blocks::{Turn, TurnKind};
-use plimsoll_engine::{DeviceIdentity, EngineChoice, Place, RunOptions, prepare};
+use plimsoll_engine::DeviceIdentity;
+use plimsoll_engine::Place;
+use plimsoll_engine::RunOptions;
+use plimsoll_engine::{EngineChoice, prepare};
 
 use super::{GO, MIB, blocks, group, ready};
 

@@ -14,12 +14,15 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::event::Interval;
 use plimsoll_core::op::Kind;
 use plimsoll_core::rng::Seed;
+use plimsoll_core::syncs::SyncKind;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{
-    Arrival, Blocks, Extent, Finish, Group, Made, Pace, SyncKind, Turn, TurnKind, Work,
+    Arrival, Blocks, Extent, Finish, Group, Made, Pace, Turn, TurnKind, Work,
 };
-use plimsoll_engine::{EngineChoice, Outcome, Place, Prepared, RunOptions, SimDisk, prepare};
+use plimsoll_engine::Place;
+use plimsoll_engine::{EngineChoice, Prepared, SimDisk, prepare};
+use plimsoll_engine::{Outcome, RunOptions};
 use rustix::fs::{CWD, FileType, Mode};
 
 pub(crate) const MIB: u64 = 1 << 20;

@@ -11,7 +11,9 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Blocks, Extent, Finish, Group, Made, Turn, TurnKind, Work};
 use plimsoll_core::workload::series::{Body, Phase, Series};
-use plimsoll_engine::{Place, RunOptions, SimDisk};
+use plimsoll_engine::Place;
+use plimsoll_engine::RunOptions;
+use plimsoll_engine::SimDisk;
 
 use super::{GO, MIB, buffered, group, ready};
 

@@ -17,9 +17,11 @@ use std::time::Duration;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
+use plimsoll_engine::Place;
+use plimsoll_engine::RunOptions;
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
-use plimsoll_engine::{EngineChoice, Place, RunOptions, prepare};
+use plimsoll_engine::{EngineChoice, prepare};
 
 use crate::common::{cell, model};
 

@@ -16,12 +16,14 @@ use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::FileOp;
+use plimsoll_engine::Place;
 use plimsoll_engine::clock::SimClock;
 use plimsoll_engine::drive::{Limits, drive};
 use plimsoll_engine::recorder::Recorder;
 use plimsoll_engine::sim::{Servers, Sim};
 use plimsoll_engine::source::OpenLoop;
-use plimsoll_engine::{EngineChoice, Outcome, Place, RunOptions, SimDevice, SimDisk, prepare};
+use plimsoll_engine::{EngineChoice, SimDevice, SimDisk, prepare};
+use plimsoll_engine::{Outcome, RunOptions};
 
 const MS: u64 = 1_000_000;
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::event::NodeResult;
 use plimsoll_core::event::{DeviceUse, Entry, Generator, Transfers, TrialResult};
-use plimsoll_core::load::NodeResult;
 use plimsoll_core::model::Fidelity;
 use plimsoll_core::num::{ratio, round_u64};
 use plimsoll_core::units::{self, Nanos};

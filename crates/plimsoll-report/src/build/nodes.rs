@@ -2,8 +2,9 @@
 //! The machines that load came from: what each did of it, how even they were, and how well they
 //! started together.
 
+use plimsoll_core::event::NodeResult;
 use plimsoll_core::event::{Entry, OpStats};
-use plimsoll_core::load::{NodeResult, evenness, start_spread};
+use plimsoll_core::load::{evenness, start_spread};
 use plimsoll_core::num::ratio;
 use plimsoll_core::units::{self, Nanos};
 

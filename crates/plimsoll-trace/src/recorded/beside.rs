@@ -6,8 +6,8 @@ use std::mem;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 /// Requests that are handed on at once: 40 bytes each, so that a few blocks fit into a cache.
 const BLOCK: usize = 1 << 12;

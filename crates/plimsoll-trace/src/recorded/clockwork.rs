@@ -5,8 +5,8 @@
 //! tell: all of them are multiples of one unit. What lies below the resolution is not recorded: no
 //! figure is told of it, and where such requests are played they are spread over their tick, said so.
 
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::Device;
 

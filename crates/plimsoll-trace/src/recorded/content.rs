@@ -3,9 +3,9 @@
 
 use plimsoll_core::num::{ratio, saturating_u32, to_usize};
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::profile::SizeCount;
 use plimsoll_core::table::Table;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::reuse::Reuse;
 use super::zones::Zones;

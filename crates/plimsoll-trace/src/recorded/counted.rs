@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use crate::error::{Damage, TraceError};
 use crate::recording::{About, Counters, Detail, Requests};

@@ -7,12 +7,12 @@ use std::collections::BinaryHeap;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::{floor_u64, ratio, to_usize};
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::profile::{
     Description, DeviceLoad, Devices, InFlight, KindProfile, Layer, MissRatio, Profile,
     RequestsProfile, Skew, Times,
 };
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::counted::Counted;
 use super::measures::Measures;

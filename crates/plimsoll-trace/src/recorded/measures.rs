@@ -6,9 +6,9 @@ use std::ops::Range;
 use plimsoll_core::model::{Fidelity, Packed};
 use plimsoll_core::num::{ratio, to_usize};
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::profile::Dispersion;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::content::Content;
 use super::{Clockwork, Device};

@@ -27,8 +27,8 @@ pub use self::describe::describe_requests;
 use std::path::Path;
 
 use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Packer};
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use self::beside::{Other, beside};
 use self::clockwork::Ticks;

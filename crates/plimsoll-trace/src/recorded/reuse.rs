@@ -8,8 +8,8 @@
 //! Park, Garthwaite and Ahmad, "Efficient MRC construction with SHARDS" (2015).
 
 use plimsoll_core::num::to_usize;
+use plimsoll_core::op::Traced;
 use plimsoll_core::table::Table;
-use plimsoll_core::workload::blocks::Traced;
 
 /// A block of the cache.
 pub(super) const BLOCK_BYTES: u64 = 4096;

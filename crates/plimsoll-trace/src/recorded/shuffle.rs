@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 /// Most requests that are held back: a window of more is cut.
 const HELD_MAX: usize = 1 << 20;

@@ -4,9 +4,9 @@
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::profile::Streams;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 /// Streams that are remembered: what schedulers and disks that read ahead can follow.
 const STREAMS: usize = 64;

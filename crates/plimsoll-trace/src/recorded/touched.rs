@@ -3,10 +3,10 @@
 //! counted in blocks that a hash chooses when there are too many to count all.
 
 use plimsoll_core::num::saturating_u32;
+use plimsoll_core::op::Traced;
 use plimsoll_core::profile::WorkingSet;
 use plimsoll_core::table::Table;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::Clockwork;
 use super::reuse::{BLOCK_BYTES, Sample};

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use plimsoll_core::model::{Fidelity, Packed, Recorded, Space};
 use plimsoll_core::num::{ratio, to_usize};
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use crate::recorded::{InFlight, distance};
 

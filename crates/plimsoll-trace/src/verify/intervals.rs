@@ -5,8 +5,8 @@
 use plimsoll_core::model::{Cell, Fidelity, Load};
 use plimsoll_core::num::to_usize;
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::{INTERVALS, of_phases};
 use crate::cells::Cells;

@@ -23,9 +23,9 @@ use plimsoll_core::model::{
     Bursts, Cell, Checked, Facts, Fidelity, Floor, Model, Phase, Stretch, Verification,
 };
 use plimsoll_core::num::to_usize;
+use plimsoll_core::op::Traced;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use self::in_flight::{Flights, Took};
 use self::intervals::Intervals;

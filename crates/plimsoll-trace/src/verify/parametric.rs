@@ -6,8 +6,8 @@
 //! it stands in the model with what it is off by, and is not asked for again.
 
 use plimsoll_core::model::{Checked, Fidelity, Lost, Model, Packed, Parametric};
+use plimsoll_core::op::Traced;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::{Watched, in_flight};
 use crate::error::TraceError;

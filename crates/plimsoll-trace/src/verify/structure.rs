@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use plimsoll_core::model::{Fidelity, ZONE_BYTES};
 use plimsoll_core::num::{ratio, to_usize};
 use plimsoll_core::op::Kind;
+use plimsoll_core::op::Traced;
 use plimsoll_core::table::Table;
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use crate::recorded::distance;
 

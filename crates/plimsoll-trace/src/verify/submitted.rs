@@ -4,9 +4,9 @@
 use plimsoll_core::model::{Cell, Load, Model, Packed, Space};
 use plimsoll_core::num::{ratio, round_u64, to_usize};
 use plimsoll_core::op::Request;
+use plimsoll_core::op::Traced;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
-use plimsoll_core::workload::blocks::Traced;
 
 use super::in_flight::{self, Flights, Took};
 use crate::bursts::median_length_s;

@@ -24,7 +24,8 @@ use plimsoll_core::load::LoadPlace;
 use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
 use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
-use plimsoll_engine::{DeviceIdentity, Place};
+use plimsoll_engine::DeviceIdentity;
+use plimsoll_engine::Place;
 use plimsoll_lab::facts::MountIdentity;
 use plimsoll_lab::host::{
     Host as _, Hosts as _, LocalHost, Nodes, Owner, check_way, file_system_of,

@@ -2,7 +2,8 @@
 //! The words by which settings of the engine are given, on the command line and to nodes.
 
 use super::Corners;
-use plimsoll_engine::{DataCheck, EngineChoice};
+use plimsoll_engine::DataCheck;
+use plimsoll_engine::EngineChoice;
 
 /// How operations reach the kernel.
 pub(crate) const ENGINES: [(&str, EngineChoice); 3] = [

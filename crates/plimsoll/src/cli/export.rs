@@ -5,10 +5,11 @@ use super::spec::{Scale, WorkloadSpec};
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_classics::fio;
 use plimsoll_core::model::{Cell, Change, Excerpt, Model, Space};
+use plimsoll_core::op::Traced;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
-use plimsoll_core::workload::blocks::{Arrival, Pace, Traced};
+use plimsoll_core::workload::blocks::{Arrival, Pace};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -2,8 +2,9 @@
 //! Job files and what becomes of them.
 
 use super::*;
+use plimsoll_core::syncs::{SyncKind, Syncs};
 use plimsoll_core::workload::blocks::{
-    Arrival, Extent, Finish, Pace, Positions, Region, SyncKind, Syncs, Turn, TurnKind, Work,
+    Arrival, Extent, Finish, Pace, Positions, Region, Turn, TurnKind, Work,
 };
 
 fn group(options: &str) -> Group {

@@ -20,9 +20,9 @@ pub use self::links::{Link, Links};
 use self::sequence::{Sequence, TABLES};
 use crate::num::to_usize;
 use crate::op::Kind;
+use crate::op::Traced;
 use crate::table::Table;
 use crate::units::Nanos;
-use crate::workload::blocks::Traced;
 
 /// How the times between requests are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

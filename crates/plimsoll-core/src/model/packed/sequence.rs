@@ -10,8 +10,8 @@ use super::coder::Coder;
 use super::latest::{Latest, NOWHERE, RECENT};
 use crate::num::{round_u64, saturating_u32, to_usize};
 use crate::op::Kind;
+use crate::op::Traced;
 use crate::units::Nanos;
-use crate::workload::blocks::Traced;
 
 /// Places of which the following one is remembered, a power of two.
 const FOLLOWERS: usize = 1 << 16;

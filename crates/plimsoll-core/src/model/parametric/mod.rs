@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Gaps, Packed, Packer};
 use crate::num::round_u64;
+use crate::op::Traced;
 use crate::rng::{Rng, Seed};
 use crate::units::Nanos;
-use crate::workload::blocks::Traced;
 
 use self::what::Content;
 use self::when::Instants;

@@ -10,10 +10,10 @@ use super::urns::{Bags, Urns, power, symbol};
 use crate::model::ZONE_BYTES;
 use crate::num::{saturating_u32, to_usize};
 use crate::op::Kind;
+use crate::op::Traced;
 use crate::rng::Rng;
 use crate::table::Table;
 use crate::units::Nanos;
-use crate::workload::blocks::Traced;
 
 /// Streams that may go on.
 const STREAMS: usize = 64;

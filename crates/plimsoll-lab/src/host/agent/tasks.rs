@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a controller asks of an agent that plays. See [`super::Player`].
 
-use plimsoll_core::load::{ClockOffset, RoundTrip, Task, Told};
+use plimsoll_core::clock_offset::{ClockOffset, RoundTrip};
+use plimsoll_core::load::{Task, Told};
 use plimsoll_core::target::MachineFacts;
 use plimsoll_core::units::Nanos;
 use std::time::Duration;

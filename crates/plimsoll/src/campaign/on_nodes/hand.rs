@@ -3,8 +3,10 @@
 
 use super::Account;
 use crate::failure::{Code, Failure};
+use plimsoll_core::clock_offset::{ClockOffset, difference};
 use plimsoll_core::event::{Generator, OpStats};
-use plimsoll_core::load::{ClockOffset, Lost, NodeResult, Played, Task, Told, difference};
+use plimsoll_core::event::{Lost, NodeResult};
+use plimsoll_core::load::{Played, Task, Told};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
 use plimsoll_lab::host::HostError;

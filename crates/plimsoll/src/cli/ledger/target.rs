@@ -4,7 +4,9 @@
 use super::file_error;
 use crate::campaign::{Consent, check_device, check_place, device_facts};
 use crate::failure::Failure;
-use plimsoll_engine::{Address, DeviceIdentity, Place};
+use plimsoll_engine::Address;
+use plimsoll_engine::DeviceIdentity;
+use plimsoll_engine::Place;
 use plimsoll_lab::facts;
 use plimsoll_lab::stacks::Choice;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lays out file sets on an export, as [`super::layout`] does in a directory: the same files, in the
+//! Lays out file sets on an export, as [`crate::trees::layout`] does in a directory: the same files, in the
 //! same order, with the same contents, each durable when the next is begun.
 
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_nfs::Handle;
 
-use super::layout::{order, stopped};
-use super::{Grove, Known};
+use super::{Export, Names, gone};
 use crate::error::Error;
-use crate::nfs::{Export, Names, gone};
+use crate::trees::layout::{order, stopped};
+use crate::trees::{Grove, Known};
 
 /// Directories by their paths below that of the sets.
 type Directories = BTreeMap<String, Handle>;
