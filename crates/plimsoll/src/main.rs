@@ -2,14 +2,19 @@
 //! The `plimsoll` command: finds the load a storage system safely carries.
 //!
 //! `cli/` has one file per subcommand, `campaign/` carries out runs and comparisons, `recorder/`
-//! watches disks, `failure.rs` holds the exit codes. Only `cli` prints; what is computed comes from
-//! the other crates.
+//! watches disks; below them lie what users write for targets and workloads (`spec`), this machine
+//! and its nodes (`context`), and the exit codes (`failure`). Only `terminal` prints; what is computed
+//! comes from the other crates.
 #![forbid(unsafe_code)]
 
 mod campaign;
 mod cli;
+mod context;
 mod failure;
 mod recorder;
+mod run_id;
+mod spec;
+mod terminal;
 
 use std::process::ExitCode;
 

@@ -15,11 +15,12 @@ use super::on_nodes::Loaders;
 use super::programs::programs_of;
 use super::remote;
 use super::room::{Room, data_bytes, is_of_programs};
-use crate::cli::spec::TargetSpec;
+use crate::context;
 use crate::failure::{Code, Failure, doing, trying};
+use crate::run_id;
+use crate::spec::TargetSpec;
 use ground::Ground;
 use plimsoll_core::event::Arm;
-use plimsoll_core::format::FormatVersion;
 use plimsoll_core::load::LoadPlace;
 use plimsoll_core::plan::{Action, HERE, Made, Node, Plan, Step};
 use plimsoll_core::target::TargetFacts;
@@ -27,10 +28,8 @@ use plimsoll_core::units;
 use plimsoll_engine::DeviceIdentity;
 use plimsoll_engine::Place;
 use plimsoll_lab::facts::MountIdentity;
-use plimsoll_lab::host::{
-    Host as _, Hosts as _, LocalHost, Nodes, Owner, check_way, file_system_of,
-};
-use plimsoll_lab::journal::{Header, Journal, JournalError, Kind, StateDir};
+use plimsoll_lab::host::{Host as _, Hosts as _, LocalHost, Nodes, check_way, file_system_of};
+use plimsoll_lab::journal::{Header, Journal, JournalError, StateDir};
 use plimsoll_lab::raise::{Standing, raise, raze};
 use plimsoll_lab::stacks::{Choice, DownError};
 use plimsoll_lab::watch::Subjects;
@@ -270,7 +269,7 @@ impl Arms {
         if servers.is_empty() && lustre.is_none() {
             return None;
         }
-        let mut reached = crate::cli::nodes();
+        let mut reached = context::nodes();
         reached.meet(nodes);
         Some((Subjects { servers, lustre }, reached))
     }
@@ -630,7 +629,7 @@ impl Arms {
         }
         let header = Header {
             nodes: self.load_nodes(),
-            ..run_header(id)
+            ..run_id::run_header(id)
         };
         let journal = Journal::create(state, header)
             .map_err(doing(Code::Failed, "begin the journal of the run"))?;
@@ -731,20 +730,6 @@ pub(crate) fn check_place(given: &str, root: &Path) -> Result<(), Failure> {
              root's own on the same file system, where nobody else may write above it",
         )
     })
-}
-
-/// The header of a journal of a run, or of a part of it.
-pub(crate) fn run_header(id: &str) -> Header {
-    Header {
-        format: FormatVersion::JOURNAL,
-        id: id.to_owned(),
-        kind: Kind::Run(id.to_owned()),
-        owner: Owner::this(),
-        began_at: jiff::Timestamp::now().to_string(),
-        mount_dir: None,
-        ask: None,
-        nodes: Vec::new(),
-    }
 }
 
 /// The failure of a run that was stopped before its first trial.

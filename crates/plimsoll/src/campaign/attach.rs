@@ -2,9 +2,10 @@
 //! Disks that somebody else serves as targets: attached for the run, and from then on treated as
 //! any block device.
 
-use super::arms::{run_header, shown};
+use super::arms::shown;
 use super::device::{self, Consent};
 use crate::failure::{Code, Failure, doing};
+use crate::run_id::run_header;
 use plimsoll_core::target::TargetFacts;
 use plimsoll_engine::DeviceIdentity;
 use plimsoll_lab::attach::{self, Address, Attachment, Kind, Peer};

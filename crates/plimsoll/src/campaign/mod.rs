@@ -21,7 +21,7 @@ mod scale;
 mod trial;
 pub(crate) mod words;
 
-pub(crate) use arms::{Arms, check_place, directory_step, run_header};
+pub(crate) use arms::{Arms, check_place, directory_step};
 pub(crate) use corners::{Corners, with_corners};
 pub(crate) use course::busy_now;
 
@@ -294,10 +294,4 @@ pub(crate) fn order(manifest: &Manifest) -> Vec<TrialId> {
         .map(|entry| (entry.label.clone(), entry.blocks(manifest.blocks)))
         .collect();
     plimsoll_lab::experiment::order(&arms, &entries, manifest.seed)
-}
-
-/// An identifier for a run: when it began and which process it was.
-pub(crate) fn run_id() -> String {
-    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    format!("{now}-{}", std::process::id())
 }

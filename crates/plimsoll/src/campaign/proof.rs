@@ -3,6 +3,7 @@
 
 use super::arms::stopped;
 use super::{Arms, Settings};
+use crate::context;
 use crate::failure::{Code, Failure, failed};
 use plimsoll_core::event::Warning;
 use plimsoll_core::rng::Seed;
@@ -42,7 +43,7 @@ pub(crate) fn prove(
         let Some((made, nodes)) = target.made() else {
             continue;
         };
-        let mut reached = crate::cli::nodes();
+        let mut reached = context::nodes();
         reached.meet(nodes);
         let proved = proofs::prove(made, target.directory.as_deref(), id, depth, &mut reached);
         all.push((name.to_owned(), proved));

@@ -2,6 +2,7 @@
 //! `plimsoll agent`: what a plimsoll on another machine starts here.
 
 use crate::campaign::EnginePlayer;
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, failed};
 use plimsoll_lab::host::agent::{Program, serve};
 use plimsoll_lab::journal::StateDir;
@@ -31,13 +32,13 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
     let program = Program::this().map_err(failed(Code::Failed))?;
     // A step under way is finished; a connection that ends also ends the wait for the next one.
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let state = StateDir::new(&args.dir);
     let player = EnginePlayer {
         state: state.clone(),
     };
     serve(
-        &mut super::host().of_state(&args.dir),
+        &mut context::host().of_state(&args.dir),
         &player,
         &state,
         &program.build,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the workload `boot` calls: a machine with its disks in a folder is made, and booted.
 
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, doing};
+use crate::terminal;
 use plimsoll_classics::boot;
 use plimsoll_lab::host::{Clock, HostError, Job, MARK_VARIABLE, SystemClock};
 use plimsoll_lab::vm::boot::{Disks, FAILED, READY, command};
@@ -39,7 +41,7 @@ enum Verb {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let state = super::state_dir()?;
+    let state = context::state_dir()?;
     let unreadable = |error| Failure::new(Code::Failed, format!("look for an image: {error}"));
     let image = image::find(&state).map_err(unreadable)?.ok_or_else(|| {
         Failure::new(Code::Failed, "boot a machine: there is no image of one")
@@ -51,17 +53,17 @@ pub(super) fn main(args: &Args) -> Outcome {
             made.map_err(doing(Code::Failed, "make the disks of a machine"))?;
         }
         Verb::Run { folder, tmp, boots } => {
-            let (by, why) = vm::acceleration(&state, &image, &mut super::nodes())
+            let (by, why) = vm::acceleration(&state, &image, &mut context::nodes())
                 .map_err(doing(Code::Failed, "look how a machine can be run"))?;
             let disks = Disks::in_folder(folder);
             if by == Acceleration::Emulation {
-                super::print(&boot::note(&format!(
+                terminal::print(&boot::note(&format!(
                     "the machine was run by emulation ({why}): most of each time is that of an imitated \
                      processor"
                 )));
             }
             if !disks.allow_direct() {
-                super::print(&boot::note(
+                terminal::print(&boot::note(
                     "the target cannot be read past the page cache: it was dropped before each boot, and \
                      what the machine wrote may be in it",
                 ));
@@ -76,7 +78,7 @@ pub(super) fn main(args: &Args) -> Outcome {
                 let took = bench
                     .boot()
                     .map_err(doing(Code::Failed, "boot a machine"))?;
-                super::print(&boot::line(took.as_secs_f64()));
+                terminal::print(&boot::line(took.as_secs_f64()));
             }
         }
     }
@@ -108,9 +110,9 @@ impl Bench<'_> {
             mark: &std::env::var(MARK_VARIABLE).unwrap_or_else(|_| "plimsoll-helper".into()),
             limit: LIMIT,
         };
-        let stop = super::stop_flag().map_err(|failure| HostError::State(failure.to_string()))?;
+        let stop = context::stop_flag().map_err(|failure| HostError::State(failure.to_string()))?;
         let (end, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-        let host = super::host();
+        let host = context::host();
         let (ended, ready) = std::thread::scope(|scope| {
             let watch = scope.spawn(|| {
                 let ready = await_ready(&console, [&stop, &is_over]);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll doctor`: what this machine can do, what is missing, and what installs it.
 
+use crate::context;
 use crate::failure::Outcome;
+use crate::terminal;
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -16,8 +18,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let state = super::state_dir()?;
-    let checks = plimsoll_lab::doctor::checks(&super::host(), state.path());
+    let state = context::state_dir()?;
+    let checks = plimsoll_lab::doctor::checks(&context::host(), state.path());
     if args.json {
         let list: Vec<serde_json::Value> = checks
             .iter()
@@ -26,7 +28,7 @@ pub(super) fn main(args: &Args) -> Outcome {
                     "needed_for": check.needed_for, "remedy": check.remedy })
             })
             .collect();
-        super::print_json(&serde_json::json!({ "checks": list }));
+        terminal::print_json(&serde_json::json!({ "checks": list }));
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
@@ -50,6 +52,6 @@ pub(super) fn main(args: &Args) -> Outcome {
             checks.len()
         ),
     };
-    super::print(&text);
+    terminal::print(&text);
     Ok(ExitCode::SUCCESS)
 }

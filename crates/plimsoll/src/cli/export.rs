@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll export`: a workload in the language of another program.
 
-use super::spec::{Scale, WorkloadSpec};
 use crate::failure::{Code, Failure, Outcome, failed};
+use crate::spec::{Scale, WorkloadSpec};
+use crate::terminal;
 use plimsoll_classics::fio;
 use plimsoll_core::model::{Cell, Change, Excerpt, Model, Space};
 use plimsoll_core::op::Traced;
@@ -89,20 +90,20 @@ pub(super) fn main(args: &Args) -> Outcome {
         "fio" => {
             let file = fio::export(&workload, args.length).map_err(failed(Code::Usage))?;
             for loss in &file.losses {
-                super::say(&format!("lost: {loss}"));
+                terminal::say(&format!("lost: {loss}"));
             }
             file.text
         }
         _ => {
             let trace = trace(&workload, args)?;
             for loss in losses(&workload, &trace) {
-                super::say(&format!("lost: {loss}"));
+                terminal::say(&format!("lost: {loss}"));
             }
             fio::write_log(&trace).map_err(failed(Code::Usage))?
         }
     };
     match &args.output {
-        None => super::print(&text),
+        None => terminal::print(&text),
         Some(path) => {
             super::check_output(path, args.force)?;
             let wrong =
@@ -142,7 +143,7 @@ fn changed(model: Model, change: &Change, to: &str) -> Result<Model, Failure> {
         _ => {
             let (lines, warnings) = plimsoll_trace::check_play(&after);
             for warning in &warnings {
-                super::say(&format!("note: {warning}"));
+                terminal::say(&format!("note: {warning}"));
             }
             lines
         }

@@ -3,6 +3,7 @@
 
 use super::gates;
 use crate::failure::{Code, Failure, Outcome, failed};
+use crate::terminal;
 use plimsoll_core::model::{Facts, Fidelity, Gaps, Packed, Parametric};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units::{self, Nanos};
@@ -112,17 +113,17 @@ pub(super) fn main(args: &Args) -> Outcome {
         super::model_file::write(path, &mut fitted.model)?;
     }
     for warning in &fitted.warnings {
-        super::say(&format!("note: {warning}"));
+        terminal::say(&format!("note: {warning}"));
     }
     if args.json {
-        super::print_json(&serde_json::json!({
+        terminal::print_json(&serde_json::json!({
             "profile": fitted.profile,
             "fidelity": fitted.model.fidelity,
             "facts": fitted.model.facts,
             "warnings": fitted.warnings,
         }));
     } else {
-        super::print_coloured(&text(&fitted, args));
+        terminal::print_coloured(&text(&fitted, args));
     }
     let missed = fitted.model.fidelity.iter().any(|line| !line.passed());
     if missed {
@@ -243,7 +244,7 @@ fn twice(counters: &dyn Counters, disk: &str) -> Option<String> {
 
 fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> {
     if let Some(damage) = counters.damage() {
-        super::say(&format!("note: {damage}"));
+        terminal::say(&format!("note: {damage}"));
     }
     if args.exact || args.shuffle.is_some() || args.parametric {
         let text = format!("fit {}: it is of counters", counters.about().name);
@@ -255,7 +256,7 @@ fn of_counters(args: &Args, counters: &dyn Counters) -> Result<Fitted, Failure> 
         None => only_disk(counters)?,
     };
     if let Some(note) = twice(counters, &disk) {
-        super::say(&format!("note: {note}"));
+        terminal::say(&format!("note: {note}"));
     }
     let window = counters
         .times()
@@ -309,7 +310,7 @@ fn text(fitted: &Fitted, args: &Args) -> String {
     };
     let about = format!("{} · {host}", source.format);
     let report = plimsoll_report::profile(&source.recording, &about, profile);
-    let mut text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
+    let mut text = plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), false);
     match (&model.requests, &model.parametric) {
         (None, _) => super::facts::append(&mut text, model),
         (Some(packed), None) => packed_requests(&mut text, packed),

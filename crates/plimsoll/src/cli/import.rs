@@ -5,6 +5,8 @@
 //! like a whole one.
 
 use crate::failure::{Code, Failure, Outcome, failed};
+use crate::run_id;
+use crate::terminal;
 use plimsoll_archive::Writer;
 use plimsoll_classics::originals::{self, Format, Reading};
 use plimsoll_core::comparison::Policy;
@@ -74,7 +76,7 @@ pub(super) fn main(args: &Args) -> Outcome {
         let source = source(path, given, &sources)?;
         sources.push(source);
     }
-    let id = crate::campaign::run_id();
+    let id = run_id::run_id();
     let folder = args
         .output
         .clone()
@@ -84,10 +86,10 @@ pub(super) fn main(args: &Args) -> Outcome {
     let results = plimsoll_archive::open(&folder).map_err(failed(Code::Failed))?;
     let page = super::report::write_page(&results, &folder)?;
     if args.json {
-        super::print_json(&super::report::as_json(&results, &folder));
+        terminal::print_json(&super::report::as_json(&results, &folder));
     } else {
-        super::print(&super::report::as_text(&results, false));
-        super::print(&format!("Report: {}", page.display()));
+        terminal::print(&super::report::as_text(&results, false));
+        terminal::print(&format!("Report: {}", page.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,10 +2,13 @@
 //! What `run` and `compare` share: from arguments to a run folder, its report and its cleaning up.
 
 use super::progress::Progress;
-use super::spec::{Scale, TargetSpec, WorkloadSpec};
 use super::stack::Shape;
 use crate::campaign::{self, Arms, Asked, Consent, Corners, Loaders, Settings, words};
+use crate::context;
 use crate::failure::{Code, Failure, doing, failed};
+use crate::run_id;
+use crate::spec::{Scale, TargetSpec, WorkloadSpec};
+use crate::terminal;
 use plimsoll_core::comparison::Policy;
 use plimsoll_core::event::{Entry, Manifest, Results};
 use plimsoll_core::rng::Seed;
@@ -179,14 +182,20 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
     if job.timing.data_check() != DataCheck::Off {
         check_verifiable(&targets, &asked)?;
     }
-    let id = campaign::run_id();
+    let id = run_id::run_id();
     let settings = settings(job, &id)?;
-    let state = super::state_dir()?;
+    let state = context::state_dir()?;
     let options = job.shape.options(&state)?;
     let load = job.source.loaders(&options)?;
-    let mut arms = Arms::named(job.targets, &targets, job.control, options, super::nodes())
-        .loaded_by(load)
-        .shared(job.timing.shared);
+    let mut arms = Arms::named(
+        job.targets,
+        &targets,
+        job.control,
+        options,
+        context::nodes(),
+    )
+    .loaded_by(load)
+    .shared(job.timing.shared);
     arms.check(&asked, &job.consent)?;
     if job.dry_run {
         show_plan(job, &arms, &asked, &settings, &id);
@@ -197,7 +206,7 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
         Path::to_path_buf,
     );
     plimsoll_archive::check_free(&folder).map_err(failed(Code::Usage))?;
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let outcome = arms
         .raise(&id, &state, &asked, &job.consent, &stop)
         .and_then(|()| play(job, &arms, &asked, &settings, &id, &folder, &stop));
@@ -207,7 +216,7 @@ pub(super) fn measure(job: &Measure<'_>) -> Result<Option<Results>, Failure> {
         return shown.map(Some);
     }
     if let Err(failure) = &shown {
-        super::say(&failure.to_string());
+        terminal::say(&failure.to_string());
     }
     let list = left.join(
         "
@@ -431,8 +440,8 @@ fn play(
     let mut manifest = campaign::manifest(id, arms, entries, settings);
     manifest.ladder = job.ladder.to_vec();
     if !job.json {
-        arms.lines().iter().for_each(|line| super::say(line));
-        super::say(&announcement(&manifest, folder));
+        arms.lines().iter().for_each(|line| terminal::say(line));
+        terminal::say(&announcement(&manifest, folder));
     }
     let mut screen = Progress::new(manifest.planned_trials(), job.json);
     campaign::carry_out(&manifest, arms, settings, &notes, folder, stop, &mut screen)
@@ -501,7 +510,7 @@ fn show_plan(job: &Measure<'_>, arms: &Arms, asked: &[Asked], settings: &Setting
     if job.json {
         let plan = serde_json::json!({ "would": intentions, "seed": settings.seed,
             "length_ns": settings.length, "trials": order });
-        return super::print_json(&plan);
+        return terminal::print_json(&plan);
     }
     let mut text = String::from("Nothing was done. It would:\n");
     for line in intentions {
@@ -518,21 +527,21 @@ fn show_plan(job: &Measure<'_>, arms: &Arms, asked: &[Asked], settings: &Setting
             trial.arm
         );
     }
-    super::print(&text);
+    terminal::print(&text);
 }
 
 /// Prints the results and writes the page.
 fn show(job: &Measure<'_>, results: &Results, folder: &Path) -> Result<(), Failure> {
     let path = super::report::write_page(results, folder)?;
     if job.json {
-        super::print_json(&super::report::as_json(results, folder));
+        terminal::print_json(&super::report::as_json(results, folder));
     } else {
         let is_comparison = results.manifest.arms.len() > 1;
-        super::print_coloured(&super::report::as_text(results, is_comparison));
+        terminal::print_coloured(&super::report::as_text(results, is_comparison));
         if !is_comparison {
-            super::print(&super::report::classic_texts(results));
+            terminal::print(&super::report::classic_texts(results));
         }
-        super::print(&format!("Report: {}", path.display()));
+        terminal::print(&format!("Report: {}", path.display()));
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 //! `plimsoll mix`: several models as one load.
 
 use super::model_file;
-use super::spec::{Scale, WorkloadSpec};
 use crate::failure::{Failure, Outcome};
+use crate::spec::{Scale, WorkloadSpec};
+use crate::terminal;
 use plimsoll_core::model::{Member, Mixed, Model};
 use plimsoll_core::rng::Seed;
 use plimsoll_core::units;
@@ -63,7 +64,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             .extend(plimsoll_trace::check_packed(expected, packed));
     }
     model_file::write(&args.output, &mut mix)?;
-    super::print(&text(&mix, &args.output.display().to_string()));
+    terminal::print(&text(&mix, &args.output.display().to_string()));
     model_file::end(&mix, &args.output)
 }
 

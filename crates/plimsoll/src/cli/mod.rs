@@ -24,7 +24,6 @@ mod record;
 mod report;
 mod repro;
 mod run;
-pub(crate) mod spec;
 mod stack;
 mod trace_ops;
 mod trees;
@@ -34,16 +33,10 @@ mod watchdog;
 mod workloads;
 
 use crate::failure::{Code, EXIT_CODES, Failure, Outcome};
+use crate::terminal;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use plimsoll_core::text::{printable, printable_coloured, printable_json, printable_lines};
-use plimsoll_core::units;
-use plimsoll_lab::host::{LocalHost, Nodes, SearchPath};
-use plimsoll_lab::journal::StateDir;
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Finds the load a storage system safely carries: fit a workload from a production recording,
 /// run it on several systems side by side, and see which serves it best and how sure that is.
@@ -100,9 +93,9 @@ pub(crate) fn main() -> ExitCode {
             };
             let text = error.render().to_string();
             if error.use_stderr() {
-                say(text.trim_end());
+                terminal::say(text.trim_end());
             } else {
-                print(&text);
+                terminal::print(&text);
             }
             return code;
         }
@@ -134,7 +127,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Boot(args) => boot::main(&args),
     };
     outcome.unwrap_or_else(|failure| {
-        say(&failure.to_string());
+        terminal::say(&failure.to_string());
         failure.code.into()
     })
 }
@@ -147,113 +140,6 @@ fn with_negatives(command: clap::Command) -> clap::Command {
             arg.allow_negative_numbers(takes)
         })
         .mut_subcommands(with_negatives)
-}
-
-/// Prints a result, in which names from files, nodes and programs are only text.
-fn print(text: &str) {
-    write_out(&printable_lines(text));
-}
-
-/// Prints a result that a renderer coloured.
-fn print_coloured(text: &str) {
-    write_out(&printable_coloured(text));
-}
-
-/// A reader that went away (a closed pipe) is no failure.
-fn write_out(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
-    }
-    let _ = out.flush();
-}
-
-/// Prints a result for machines.
-fn print_json(value: &serde_json::Value) {
-    let text = serde_json::to_string_pretty(value).expect("values are plain data");
-    write_out(&printable_json(&text));
-}
-
-/// Says what is going on or went wrong, beside the results.
-fn say(text: &str) {
-    let mut err = std::io::stderr().lock();
-    let _ = writeln!(err, "{}", printable_lines(text));
-}
-
-/// The same in place of the line before, on a terminal.
-fn say_over(text: &str) {
-    let mut err = std::io::stderr().lock();
-    let _ = write!(err, "\r\x1b[K{}", printable(text));
-    let _ = err.flush();
-}
-
-/// Whether results may be coloured: a terminal whose user did not ask for plain text.
-fn colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-}
-
-/// Columns of the terminal as its user set them, else a common width.
-fn width() -> usize {
-    let set = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    set.unwrap_or(100).clamp(60, 200)
-}
-
-/// Where journals and stacks are kept.
-fn state_dir() -> Result<StateDir, Failure> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let path = if let Some(set) = std::env::var_os("PLIMSOLL_STATE") {
-        PathBuf::from(set)
-    } else if rustix::process::geteuid().is_root() {
-        PathBuf::from("/var/lib/plimsoll")
-    } else if let Some(set) = std::env::var_os("XDG_STATE_HOME") {
-        PathBuf::from(set).join("plimsoll")
-    } else if let Some(home) = home {
-        home.join(".local/state/plimsoll")
-    } else {
-        return Err(Failure::usage(
-            "find a place for the journal: neither HOME nor PLIMSOLL_STATE is set",
-        )
-        .hint("set PLIMSOLL_STATE to a directory on a disk that is not under test"));
-    };
-    Ok(StateDir::new(path))
-}
-
-/// This machine, with the user's search path.
-pub(crate) fn host() -> LocalHost {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let host = LocalHost::new(SearchPath::new(&path));
-    match state_dir() {
-        Ok(state) => host.of_state(state.path()),
-        Err(_) => host,
-    }
-}
-
-/// This machine and the nodes that are reached from it.
-pub(crate) fn nodes() -> Nodes {
-    Nodes::new(host()).telling(|node, copy| {
-        let size = units::size(copy.bytes as f64);
-        let seconds = copy.took.as_secs_f64();
-        say(&format!(
-            "node {node}: copied this program ({size}) in {seconds:.1} s"
-        ));
-    })
-}
-
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set; everything that waits looks at it.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(&flag))
-            .map_err(|error| Failure::new(Code::Failed, format!("watch for Ctrl-C: {error}")))?;
-    }
-    Ok(flag)
 }
 
 /// Refuses a file that cannot be written, or is not to be.
@@ -287,7 +173,7 @@ fn check_directory_of(path: &Path) -> Result<(), Failure> {
 /// The end of a command that found data missing. What else went wrong is told; only one error ends a program.
 fn bad_data(others: impl IntoIterator<Item = Failure>) -> Outcome {
     for failure in others {
-        say(&failure.to_string());
+        terminal::say(&failure.to_string());
     }
     done(Code::BadData)
 }
@@ -305,7 +191,7 @@ fn worst(mut failures: Vec<Failure>) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     for failure in failures {
-        say(&failure.to_string());
+        terminal::say(&failure.to_string());
     }
     Err(worst)
 }

@@ -2,6 +2,7 @@
 //! Files of models: written by every command that makes or changes one.
 
 use crate::failure::{Code, Failure, Outcome};
+use crate::terminal;
 use plimsoll_archive::write_result;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::model::Model;
@@ -46,7 +47,7 @@ pub(super) fn end(model: &Model, path: &Path) -> Outcome {
     if missed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    super::say(&format!(
+    terminal::say(&format!(
         "{} was written, and misses its gates: {}",
         path.display(),
         missed.join("; ")

@@ -2,6 +2,7 @@
 //! `plimsoll profile`: what is in a recording.
 
 use crate::failure::{Code, Failure, Outcome, failed};
+use crate::terminal;
 use plimsoll_archive::{ResultFile, write_result};
 use plimsoll_core::profile::Description;
 #[cfg(feature = "parquet")]
@@ -90,14 +91,14 @@ pub(super) fn main(args: &Args) -> Outcome {
         table(path, &described, args.disk.is_none()).map_err(failed(Code::Failed))?;
     }
     if args.json {
-        super::print_json(
+        terminal::print_json(
             &serde_json::to_value(&described.description).expect("values are plain data"),
         );
     } else {
-        let text = plimsoll_report::terminal(&report, super::width(), super::colour(), false);
-        super::print_coloured(&text);
+        let text = plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), false);
+        terminal::print_coloured(&text);
         for path in args.files() {
-            super::print(&format!("Written: {}", path.display()));
+            terminal::print(&format!("Written: {}", path.display()));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -173,7 +174,7 @@ fn spreadsheet(path: &Path, described: &Described) -> Result<(), Failure> {
     };
     let left_out = write().map_err(|error| unwritten(path, &error))?;
     if left_out > 0 {
-        super::say(&format!(
+        terminal::say(&format!(
             "note: a sheet ends at 1,048,576 rows; the last {left_out} intervals are not in {}",
             path.display()
         ));

@@ -2,6 +2,7 @@
 //! The terminal's view of a run: one bar with live rates and the time left, or one line per trial
 //! where there is no terminal.
 
+use crate::terminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_core::event::{Interval, Listener, RunEvent, TrialId, TrialResult};
 use plimsoll_core::text::printable;
@@ -66,7 +67,7 @@ impl Progress {
         self.done += 1;
         self.bar.inc(1);
         if !self.live {
-            super::say(&format!(
+            terminal::say(&format!(
                 "{:>4}/{} {} · {}",
                 self.done,
                 self.trials,
@@ -111,7 +112,7 @@ impl Listener for Progress {
                     format!("{}: ", warning.about)
                 };
                 self.bar
-                    .suspend(|| super::say(&format!("note: {about}{}", warning.text)));
+                    .suspend(|| terminal::say(&format!("note: {about}{}", warning.text)));
             }
             RunEvent::Finished { .. } => self.bar.finish_and_clear(),
         }

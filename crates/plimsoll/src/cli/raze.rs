@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll raze`: remove everything plimsoll made on this machine and has not removed itself.
 
+use crate::context;
 use crate::failure::{Code, Failure, Outcome};
+use crate::terminal;
 use plimsoll_core::plan::{Action, HERE};
 use plimsoll_lab::host::agent::{copied, forget_copy};
 use plimsoll_lab::journal::{Entry, Record, StateDir};
@@ -32,7 +34,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let state = super::state_dir()?;
+    let state = context::state_dir()?;
     check_gone(&state, &args.gone)?;
     if args.dry_run {
         let files = files(&state)?;
@@ -41,8 +43,8 @@ pub(super) fn main(args: &Args) -> Outcome {
     }
     let others = files(&state)?.len();
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
-    let _stop = super::stop_flag()?;
-    let all = raise::raze_all(&state, &mut super::nodes().without(&args.gone))
+    let _stop = context::stop_flag()?;
+    let all = raise::raze_all(&state, &mut context::nodes().without(&args.gone))
         .map_err(unreadable(&state))?;
     // The copy of a controller on another machine, if this is a node of one.
     forget_copy(&state);
@@ -62,17 +64,17 @@ pub(super) fn main(args: &Args) -> Outcome {
         }
     }
     if args.json {
-        super::print_json(
+        terminal::print_json(
             &serde_json::json!({ "journals": all.len(), "steps_undone": undone, "files_removed": others, "left": left }),
         );
     } else if all.is_empty() && others > 0 {
-        super::print(&format!(
+        terminal::print(&format!(
             "Removed: {others} files that plimsoll left behind; nothing is left."
         ));
     } else if all.is_empty() {
-        super::print("There is nothing of plimsoll's to remove.");
+        terminal::print("There is nothing of plimsoll's to remove.");
     } else if left.is_empty() {
-        super::print(&format!(
+        terminal::print(&format!(
             "Removed: {undone} steps of {} journals undone; nothing is left.",
             all.len()
         ));
@@ -153,7 +155,7 @@ pub(super) fn print_steps(
                 would.push((record.header.kind.to_string(), found.undo_steps()));
             }
             Ok(_) => {}
-            Err(error) => super::say(&format!("note: {error}")),
+            Err(error) => terminal::say(&format!("note: {error}")),
         }
     }
     would.append(&mut lost);
@@ -165,14 +167,14 @@ pub(super) fn print_steps(
             .iter()
             .map(|(what, steps)| serde_json::json!({ "what": what, "steps": steps }))
             .collect();
-        super::print_json(&serde_json::json!({ "would": list }));
+        terminal::print_json(&serde_json::json!({ "would": list }));
         return Ok(());
     }
     for (what, steps) in &would {
-        super::print(&format!("{what}:\n  {}", steps.join("\n  ")));
+        terminal::print(&format!("{what}:\n  {}", steps.join("\n  ")));
     }
     if would.is_empty() {
-        super::print("There is nothing to undo.");
+        terminal::print("There is nothing to undo.");
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! `plimsoll report`: tell a run again from its folder.
 
 use crate::failure::{Code, Failure, Outcome, failed};
+use crate::terminal;
 use plimsoll_core::event::Results;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     // Verdicts are reached again from the trials: a killed run never wrote any.
     results.comparisons = plimsoll_stats::compare_all(&results.manifest, &results.trials);
     if args.csv {
-        super::print(&plimsoll_report::csv(&results));
+        terminal::print(&plimsoll_report::csv(&results));
         return Ok(ExitCode::SUCCESS);
     }
     if args.classic {
@@ -45,7 +46,7 @@ pub(super) fn main(args: &Args) -> Outcome {
                 args.folder.display()
             )));
         }
-        super::print(&texts);
+        terminal::print(&texts);
         return Ok(ExitCode::SUCCESS);
     }
     let page = match &args.html {
@@ -58,10 +59,10 @@ pub(super) fn main(args: &Args) -> Outcome {
         None => write_page(&results, &args.folder)?,
     };
     if args.json {
-        super::print_json(&as_json(&results, &args.folder));
+        terminal::print_json(&as_json(&results, &args.folder));
     } else {
-        super::print_coloured(&as_text(&results, false));
-        super::print(&format!("Report: {}", page.display()));
+        terminal::print_coloured(&as_text(&results, false));
+        terminal::print(&format!("Report: {}", page.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,7 +107,7 @@ pub(super) fn write_page(results: &Results, folder: &Path) -> Result<PathBuf, Fa
 /// The results for a terminal.
 pub(super) fn as_text(results: &Results, answer_only: bool) -> String {
     let report = plimsoll_report::build(results);
-    plimsoll_report::terminal(&report, super::width(), super::colour(), answer_only)
+    plimsoll_report::terminal(&report, terminal::width(), terminal::colour(), answer_only)
 }
 
 /// The results for a machine: verdicts, and every trial with its value and its response times.

@@ -5,7 +5,9 @@ mod check;
 mod list;
 mod load;
 
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, doing, trying};
+use crate::terminal;
 use load::{Load, Seen};
 use plimsoll_core::plan::{HERE, Plan};
 use plimsoll_core::units;
@@ -186,7 +188,7 @@ fn place(text: &str) -> Result<Place, Failure> {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let state = super::state_dir()?;
+    let state = context::state_dir()?;
     match &args.verb {
         Verb::List(args) => list::list(args),
         Verb::Show(args) => list::show(args),
@@ -219,13 +221,13 @@ pub(super) fn main(args: &Args) -> Outcome {
 
 fn raise(args: &Up, state: &StateDir) -> Outcome {
     let options = args.shape.options(state)?;
-    let mut hosts = super::nodes();
+    let mut hosts = context::nodes();
     let choices = choices(&args.names)?;
     if args.dry_run {
         return show_plans(args, &choices, &options, &mut hosts);
     }
     // A step under way is finished, so that nothing is left half made.
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     hosts.heed(&stop);
     let mut came_up = Vec::new();
     for choice in &choices {
@@ -234,7 +236,7 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
             .map_err(trying(format!("bring up the stack {name}")))
         {
             Err(failure) if failure.code == Code::Interrupted => {
-                super::say(&failure.to_string());
+                terminal::say(&failure.to_string());
                 return undo(&choices[..came_up.len()], state, &mut hosts);
             }
             other => other?,
@@ -247,11 +249,11 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
                 "" => "for load from another machine (--from)",
                 place => &format!("at {place}"),
             };
-            super::print(&format!("{name} is up {place}\n  {}", up.made.description));
+            terminal::print(&format!("{name} is up {place}\n  {}", up.made.description));
             if let (Some(Place::Inventory(_)), Some(who)) =
                 (&options.place, choice.stack.lets_in(choice))
             {
-                super::print(&format!("  {who}"));
+                terminal::print(&format!("  {who}"));
             }
         }
         came_up
@@ -259,7 +261,7 @@ fn raise(args: &Up, state: &StateDir) -> Outcome {
                 "id": up.id }));
     }
     if args.json {
-        super::print_json(&serde_json::json!({ "up": came_up }));
+        terminal::print_json(&serde_json::json!({ "up": came_up }));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -296,12 +298,12 @@ fn show_plans(
             .map_err(trying(format!("plan the stack {name}")))?
             .plan;
         if !args.json {
-            super::print(&steps_of(&name, &plan));
+            terminal::print(&steps_of(&name, &plan));
         }
         would.push(serde_json::json!({ "name": name, "plan": plan }));
     }
     if args.json {
-        super::print_json(&serde_json::json!({ "would": would }));
+        terminal::print_json(&serde_json::json!({ "would": would }));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -350,20 +352,20 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
     let choice = Choice::parse(&args.name).map_err(Failure::usage)?;
     let name = choice.parts.to_string();
     let (verb, more) = (how.verb, how.more);
-    let mut hosts = super::nodes();
+    let mut hosts = context::nodes();
     let failed = || trying(format!("{verb} the stack {name}"));
     if args.dry_run {
         let plan =
             stacks::change::planned(&name, verb, more, state, &mut hosts).map_err(failed())?;
         if args.json {
-            super::print_json(&serde_json::json!({ "name": name, "plan": plan }));
+            terminal::print_json(&serde_json::json!({ "name": name, "plan": plan }));
         } else {
-            super::print(&steps_of(&name, &plan));
+            terminal::print(&steps_of(&name, &plan));
         }
         return Ok(ExitCode::SUCCESS);
     }
     // Ctrl-C does not stop half way: a step that was begun has to be finished or undone.
-    let _stop = super::stop_flag()?;
+    let _stop = context::stop_flag()?;
     let mut load = None;
     let mut watch = |moment: stacks::Moment<'_>| match moment {
         stacks::Moment::Begins { .. } => {
@@ -372,7 +374,7 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
                 load.changing();
             }
         }
-        stacks::Moment::Step(step) if !args.json => super::say(&step.why),
+        stacks::Moment::Step(step) if !args.json => terminal::say(&step.why),
         stacks::Moment::Step(_) | stacks::Moment::Done => {}
     };
     let changed = stacks::change(&name, verb, more, state, &mut hosts, &mut watch);
@@ -392,20 +394,20 @@ fn change(args: &Change, how: &How<'_>, state: &StateDir) -> Outcome {
     }
     let made = changed.map_err(failed())?;
     if args.json {
-        super::print_json(
+        terminal::print_json(
             &serde_json::json!({ "name": name, "verb": verb.name(), "made": made,
             "load": seen.as_ref().map(Seen::json),
             "corrected": scrubbed.map(|found| found.corrected) }),
         );
     } else {
-        super::print(&format!("{name}: {verb} is done\n  {}", made.description));
+        terminal::print(&format!("{name}: {verb} is done\n  {}", made.description));
         let found = scrubbed.map(|found| format!("  {}", found_words(found)));
-        found.iter().for_each(|line| super::print(line));
+        found.iter().for_each(|line| terminal::print(line));
         let lines = seen.iter().flat_map(Seen::lines);
-        lines.for_each(|line| super::print(&line));
+        lines.for_each(|line| terminal::print(&line));
     }
     for trouble in seen.iter().flat_map(|seen| &seen.trouble) {
-        super::say(&format!("the load: {trouble}"));
+        terminal::say(&format!("the load: {trouble}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -422,7 +424,7 @@ fn found_words(found: stacks::ScrubCount) -> String {
 }
 
 fn show(args: &Status, state: &StateDir) -> Outcome {
-    let all = stacks::status(state, &mut super::nodes()).map_err(|error| {
+    let all = stacks::status(state, &mut context::nodes()).map_err(|error| {
         Failure::new(
             Code::Failed,
             format!("read {}: {error}", state.path().display()),
@@ -436,11 +438,11 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
                     "mount_dir": s.mount_dir, "problems": s.problems, "degraded": s.degraded, "told": s.told })
             })
             .collect();
-        super::print_json(&serde_json::json!({ "stacks": list }));
+        terminal::print_json(&serde_json::json!({ "stacks": list }));
         return Ok(ExitCode::SUCCESS);
     }
     if all.is_empty() {
-        super::print(&format!("No stack is up. There are {}.", stacks::names()));
+        terminal::print(&format!("No stack is up. There are {}.", stacks::names()));
     }
     for status in &all {
         let health = match (status.problems.as_slice(), status.degraded.as_slice()) {
@@ -450,12 +452,12 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
         };
         let place = status.mount_dir.as_deref().filter(|dir| !dir.is_empty());
         let place = place.unwrap_or("-");
-        super::print(&format!(
+        terminal::print(&format!(
             "{:<8} {place}  since {}  {health}",
             status.name, status.since
         ));
         for line in &status.told {
-            super::print(&format!("         {line}"));
+            terminal::print(&format!("         {line}"));
         }
     }
     let is_sick =
@@ -480,8 +482,8 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
-    let _stop = super::stop_flag()?;
-    let mut hosts = super::nodes();
+    let _stop = context::stop_flag()?;
+    let mut hosts = context::nodes();
     let mut left = Vec::new();
     let mut undone = Vec::new();
     for choice in choices(&args.names)? {
@@ -491,11 +493,11 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
         left.extend(razed.problems());
         undone.push(serde_json::json!({ "name": name, "steps_undone": razed.undone }));
         if !args.json && razed.is_clean() {
-            super::print(&format!("{name} is down"));
+            terminal::print(&format!("{name} is down"));
         }
     }
     if args.json {
-        super::print_json(&serde_json::json!({ "down": undone, "left": left }));
+        terminal::print_json(&serde_json::json!({ "down": undone, "left": left }));
     }
     super::raze::verdict(&left)
 }

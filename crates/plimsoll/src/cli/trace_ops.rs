@@ -2,8 +2,9 @@
 //! `plimsoll run --trace-ops`: the operations of a workload in order, without doing them, so that
 //! its definition can be held against the original; and when operations were really issued.
 
-use super::spec::WorkloadSpec;
 use crate::failure::{Code, Outcome, failed};
+use crate::spec::WorkloadSpec;
+use crate::terminal;
 use plimsoll_core::rng::Seed;
 use plimsoll_core::workload::Workload;
 use plimsoll_engine::{TracedOp, Who};
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 pub(super) fn print(text: &str, who: Who, seed: Seed, count: u32, json: bool) -> Outcome {
     let spec = WorkloadSpec::parse(text)?;
     for note in &spec.notes {
-        super::say(note);
+        terminal::say(note);
     }
     let count = plimsoll_core::num::to_usize(count.into());
     let traced = plimsoll_engine::trace_worker(&spec.workload, who, seed, count)
@@ -22,10 +23,10 @@ pub(super) fn print(text: &str, who: Who, seed: Seed, count: u32, json: bool) ->
     let phases = phases(&spec.workload);
     if json {
         let all: Vec<serde_json::Value> = traced.iter().map(|op| as_json(op, &phases)).collect();
-        super::print_json(&serde_json::Value::from(all));
+        terminal::print_json(&serde_json::Value::from(all));
     } else {
-        super::say(&format!("seed {seed}"));
-        super::print(&as_text(&traced, &phases));
+        terminal::say(&format!("seed {seed}"));
+        terminal::print(&as_text(&traced, &phases));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -34,7 +35,7 @@ pub(super) fn print(text: &str, who: Who, seed: Seed, count: u32, json: bool) ->
 pub(super) fn print_issues(text: &str, seed: Seed, count: u32, json: bool) -> Outcome {
     let spec = WorkloadSpec::parse(text)?;
     for note in &spec.notes {
-        super::say(note);
+        terminal::say(note);
     }
     let count = plimsoll_core::num::to_usize(count.into());
     let issues =
@@ -44,13 +45,13 @@ pub(super) fn print_issues(text: &str, seed: Seed, count: u32, json: bool) -> Ou
         .map(|issue| [issue.intended_at.0, issue.issued_at.0]);
     if json {
         let all: Vec<serde_json::Value> = times.map(serde_json::Value::from).collect();
-        super::print_json(&serde_json::Value::from(all));
+        terminal::print_json(&serde_json::Value::from(all));
     } else {
-        super::say(&format!("seed {seed}"));
+        terminal::say(&format!("seed {seed}"));
         let lines: Vec<String> = times
             .map(|[intended, issued]| format!("{intended:>15}  {issued:>15}\n"))
             .collect();
-        super::print(&lines.concat());
+        terminal::print(&lines.concat());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll watchdog`: what the plan of a stack starts, and nobody else; not in the help.
 
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, doing};
+use crate::terminal;
 use plimsoll_lab::host::Host as _;
 use plimsoll_lab::host::watchdog::Watchdog;
 use std::process::ExitCode;
@@ -14,10 +16,10 @@ pub(super) fn main(_: &Args) -> Outcome {
     let watchdog = Watchdog::from_environment()
         .ok_or_else(|| Failure::usage("watch nothing: stacks start this by themselves"))?
         .map_err(Failure::usage)?;
-    let said = watchdog.watch(super::host().clock()).map_err(doing(
+    let said = watchdog.watch(context::host().clock()).map_err(doing(
         Code::Failed,
         "end the client of a target that is gone",
     ))?;
-    super::say(&said);
+    terminal::say(&said);
     Ok(ExitCode::SUCCESS)
 }

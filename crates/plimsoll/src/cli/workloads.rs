@@ -2,6 +2,7 @@
 //! `plimsoll workloads`: what can be run by name, and what can be set.
 
 use crate::failure::{Failure, Outcome};
+use crate::terminal;
 use plimsoll_classics::{Known, Setting, Unit};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -28,11 +29,11 @@ pub(super) fn main(args: &Args) -> Outcome {
     };
     if args.json {
         let all: Vec<serde_json::Value> = shown.iter().map(|known| as_json(known)).collect();
-        super::print_json(&serde_json::Value::from(all));
+        terminal::print_json(&serde_json::Value::from(all));
     } else if args.name.is_some() {
-        super::print(&details(shown[0]));
+        terminal::print(&details(shown[0]));
     } else {
-        super::print(&list(&shown));
+        terminal::print(&list(&shown));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,10 @@
 //! The instance of the tracer stands in a journal before it is made.
 
 use super::{Taker, head, wait_until};
-use crate::campaign::run_header;
+use crate::context;
 use crate::failure::{Code, Failure, doing, failed};
+use crate::run_id;
+use crate::run_id::run_header;
 use plimsoll_core::recording::{Recorded, Request, Tally};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::{monotonic, thread_cpu};
@@ -53,11 +55,11 @@ impl Tracing {
                 found.map_err(doing(Code::Usage, format!("record the requests of {disk}")))?;
             numbers.extend(found.into_iter().map(|number| (number, place)));
         }
-        let id = format!("record-{}", crate::campaign::run_id());
+        let id = format!("record-{}", run_id::run_id());
         let (plan, instance) = tracer::plan(&id);
         let journal = Journal::create(state, run_header(&id))
             .map_err(doing(Code::Failed, "begin the journal of the recording"))?;
-        let mut host = crate::cli::host();
+        let mut host = context::host();
         let standing = raise(&plan, None, &mut host, journal).map_err(doing(
             Code::Failed,
             "make an instance of the kernel's tracer",

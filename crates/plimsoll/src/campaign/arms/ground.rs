@@ -4,8 +4,8 @@
 
 use super::{Arms, Target};
 use crate::campaign::{Asked, remote};
-use crate::cli::spec::TargetSpec;
 use crate::failure::{Code, Failure};
+use crate::spec::TargetSpec;
 use plimsoll_core::event::Warning;
 use plimsoll_lab::claim::{self, Claim};
 use plimsoll_lab::medium;

@@ -8,6 +8,7 @@
 //!
 //! A copy counts when scp says that it is done and it has been synced: then it must be there afterwards.
 
+use crate::context;
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::rng::{Rng, Seed};
 use plimsoll_core::units::Nanos;
@@ -79,7 +80,7 @@ pub(super) struct Copied {
 impl Copier {
     /// Makes keys and the file in a new folder of this directory, and copies it once beside itself.
     pub(super) fn new(parent: &Path, seed: Seed, stop: &AtomicBool) -> Result<Self, Failure> {
-        check(&crate::cli::host())
+        check(&context::host())
             .map_err(|why| Failure::new(Code::Usage, format!("copy by scp: {why}")))?;
         let failed = || doing(Code::Failed, "make what scp copies with");
         let parent = std::path::absolute(parent).map_err(failed())?;
@@ -123,7 +124,7 @@ impl Copier {
             mark: "plimsoll-witness",
             limit: LIMIT,
         };
-        let timed = crate::cli::host().timed(&job, stop)?;
+        let timed = context::host().timed(&job, stop)?;
         Ok(timed.map(|timed| timed.output))
     }
 
@@ -145,7 +146,7 @@ impl Copier {
             self.run(&words, stop).map_err(failed)?;
         }
         let user = self.run(&["id", "-un"], stop).map_err(failed)?;
-        let (Some(user), Some(sshd)) = (user, crate::cli::host().find_program("sshd")) else {
+        let (Some(user), Some(sshd)) = (user, context::host().find_program("sshd")) else {
             return Ok(());
         };
         let host_key = fs::read_to_string(self.folder.path().join("host_key.pub"))?;

@@ -12,6 +12,7 @@ mod strike;
 
 use super::arms::stopped;
 use super::{Arms, Asked, Settings, entries};
+use crate::context;
 use crate::failure::{Code, Failure, doing};
 use beside::Others;
 use copies::Copier;
@@ -334,7 +335,7 @@ impl Ground {
                 format!("strike {name}: its journal does not say what it is made of"),
             ));
         };
-        let mut nodes = crate::cli::nodes();
+        let mut nodes = context::nodes();
         nodes.meet(&ask.site.servers);
         Ok(Ground {
             id: record.header.id,

@@ -13,6 +13,7 @@ use super::arms::stopped;
 use super::player::told_words;
 use super::trial::{is_lag_ours, tell, warmup, watched};
 use super::{Arms, Asked, Settings};
+use crate::context;
 use crate::failure::{Code, Failure, doing, failed};
 use hand::{Hand, State};
 use plimsoll_core::event::{Entry, Interval, Listener, RunEvent, TrialId, TrialResult, Warning};
@@ -48,7 +49,7 @@ pub(crate) struct Loaders {
 impl Loaders {
     /// Reaches these nodes and looks at them.
     pub(crate) fn reach(nodes: Vec<Node>) -> Result<Self, Failure> {
-        let mut hosts = crate::cli::nodes();
+        let mut hosts = context::nodes();
         hosts.meet(&nodes);
         let mut facts = Vec::new();
         for node in &nodes {

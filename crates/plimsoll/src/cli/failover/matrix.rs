@@ -5,6 +5,7 @@
 use super::Bench;
 use crate::campaign::Arms;
 use crate::failure::{Code, Failure, Outcome, doing};
+use crate::terminal;
 use plimsoll_archive::Cells;
 use plimsoll_core::failover::{CellOutcome, Failover, Matrix, MatrixCell};
 use plimsoll_core::fault::Fault;
@@ -107,13 +108,13 @@ impl Table<'_> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        crate::cli::say(&format!("{name}:"));
+        terminal::say(&format!("{name}:"));
         let (bench, before) = (self.bench, self.cells.len());
         let (done, left) = bench.on_stack(stack, |arms, name| {
             for fault in &wanted {
                 let outcome = self.cell(arms, name, *fault)?;
                 if let CellOutcome::Refused(why) | CellOutcome::Failed(why) = &outcome {
-                    crate::cli::say(&format!("{fault}: {why}"));
+                    terminal::say(&format!("{fault}: {why}"));
                 }
                 self.add(name, *fault, outcome);
                 if self.codes.contains(&Code::NotCleaned) {
@@ -125,7 +126,7 @@ impl Table<'_> {
             Ok(())
         });
         if let Err(failure) = done {
-            crate::cli::say(&failure.to_string());
+            terminal::say(&failure.to_string());
             self.codes.push(failure.code);
             let begun = self.cells.len() - before;
             for fault in wanted.iter().skip(begun) {
@@ -152,7 +153,7 @@ impl Table<'_> {
             if let Some(Err(error)) = self.kept.as_mut().map(|kept| kept.keep(done.clone())) {
                 // What it found is told all the same.
                 let failure = doing(Code::Failed, "keep a cell of the table")(error);
-                crate::cli::say(&failure.to_string());
+                terminal::say(&failure.to_string());
                 self.codes.push(failure.code);
             }
             return Ok(CellOutcome::Done(done));
@@ -163,7 +164,7 @@ impl Table<'_> {
             (None, Code::Interrupted) => return Ok(CellOutcome::NotTried),
             // What is missing is told, however the rest ended.
             (Some(done), _) => {
-                crate::cli::say(&failure.to_string());
+                terminal::say(&failure.to_string());
                 CellOutcome::Done(done)
             }
             (None, _) => CellOutcome::Failed(failure.to_string()),

@@ -7,8 +7,11 @@ mod matrix;
 
 use super::stack::{Shape, choices};
 use crate::campaign::{self, Arms, Asked, Consent, Load, Settings, Wanted, Witness};
-use crate::cli::spec::TargetSpec;
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, doing};
+use crate::run_id;
+use crate::spec::TargetSpec;
+use crate::terminal;
 use plimsoll_core::failover::Failover;
 use plimsoll_core::fault::Fault;
 use plimsoll_core::plan::Plan;
@@ -140,10 +143,10 @@ pub(super) fn main(args: &Args) -> Outcome {
     let beside = beside.collect::<Result<Vec<_>, _>>()?;
     let mut stacks = choices(&args.names)?;
     if args.dry_run {
-        super::print(&args.would(&load, &stacks));
+        terminal::print(&args.would(&load, &stacks));
         return Ok(ExitCode::SUCCESS);
     }
-    let state = super::state_dir()?;
+    let state = context::state_dir()?;
     let bench = Bench {
         args,
         load,
@@ -152,8 +155,8 @@ pub(super) fn main(args: &Args) -> Outcome {
             length: Some(BESIDE),
             ..super::measure::proof_settings("beside")
         },
-        stop: super::stop_flag()?,
-        ledgers: Ledgers::new(args.ledgers.clone(), &campaign::run_id(), &state)?,
+        stop: context::stop_flag()?,
+        ledgers: Ledgers::new(args.ledgers.clone(), &run_id::run_id(), &state)?,
         state,
     };
     if stacks.len() > 1 || args.cells.is_some() || args.budget.is_some() {
@@ -205,13 +208,13 @@ impl Bench<'_> {
         };
         let specs = [TargetSpec::Stack(Box::new(choice.clone()))];
         let names = [name.clone()];
-        let mut arms = Arms::named(&names, &specs, false, options, super::nodes());
-        let id = campaign::run_id();
+        let mut arms = Arms::named(&names, &specs, false, options, context::nodes());
+        let id = run_id::run_id();
         let done = arms
             .raise(&id, &self.state, &[], &Consent::default(), &self.stop)
             .and_then(|()| {
                 for (name, text) in arms.degraded() {
-                    super::say(&format!("{name}: {text}"));
+                    terminal::say(&format!("{name}: {text}"));
                 }
                 work(&arms, &name)
             });
@@ -241,7 +244,7 @@ impl Bench<'_> {
             seed: Seed(self.args.seed),
             ledgers,
         };
-        campaign::failover(&wanted, arms, &self.state, &self.stop, &mut super::say)
+        campaign::failover(&wanted, arms, &self.state, &self.stop, &mut terminal::say)
     }
 }
 
@@ -320,14 +323,14 @@ impl Args {
             None => Ok(()),
         };
         if self.json {
-            super::print_json(&serde_json::to_value(done).expect("values are plain data"));
+            terminal::print_json(&serde_json::to_value(done).expect("values are plain data"));
             return written;
         }
-        let text = plimsoll_report::terminal(report, super::width(), super::colour(), false);
-        super::print_coloured(&text);
+        let text = plimsoll_report::terminal(report, terminal::width(), terminal::colour(), false);
+        terminal::print_coloured(&text);
         written?;
         if let Some(path) = &self.output {
-            super::print(&format!("Written: {}", path.display()));
+            terminal::print(&format!("Written: {}", path.display()));
         }
         Ok(())
     }
@@ -363,9 +366,9 @@ impl Ledgers {
         let mut plan = Plan::default();
         plan.steps.push(campaign::directory_step(&path, WHAT)?);
         // A journal of its own: the run that follows in this second has the same number.
-        let journal = Journal::create(state, campaign::run_header(&format!("{id}-ledgers")));
+        let journal = Journal::create(state, run_id::run_header(&format!("{id}-ledgers")));
         let journal = journal.map_err(doing(Code::Failed, "begin the journal of the ledgers"))?;
-        let standing = raise::raise(&plan, None, &mut super::nodes(), journal);
+        let standing = raise::raise(&plan, None, &mut context::nodes(), journal);
         Ok(Ledgers {
             path,
             standing: Some(standing.map_err(doing(Code::Failed, WHAT))?),
@@ -377,8 +380,8 @@ impl Drop for Ledgers {
     fn drop(&mut self) {
         if let Some(standing) = self.standing.take() {
             // What cannot be removed stays in its journal, for raze.
-            for problem in raise::raze(standing.journal, &mut super::nodes()).problems() {
-                super::say(&format!("note: {problem}; try again with: plimsoll raze"));
+            for problem in raise::raze(standing.journal, &mut context::nodes()).problems() {
+                terminal::say(&format!("note: {problem}; try again with: plimsoll raze"));
             }
         }
     }

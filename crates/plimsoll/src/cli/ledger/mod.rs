@@ -6,7 +6,9 @@ mod target;
 
 use self::target::{Target, places};
 use crate::campaign::Consent;
+use crate::context;
 use crate::failure::{Code, Failure, Outcome};
+use crate::terminal;
 use clap::Subcommand;
 use plimsoll_core::data_check::DataCheckResult;
 use plimsoll_core::ledger::{Durability, LedgerAccount};
@@ -199,7 +201,7 @@ fn write(args: &WriteArgs) -> Outcome {
     check_new(&args.ledger)?;
     for target in &targets {
         if target.holds(&args.ledger) {
-            super::say(&format!(
+            terminal::say(&format!(
                 "warning: the ledger {} lies on the storage under test ({}): what takes that away \
                  takes the ledger, too",
                 args.ledger.display(),
@@ -217,7 +219,7 @@ fn write(args: &WriteArgs) -> Outcome {
         destroy: consent.given,
         seed: seed(),
     };
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let mut live = Live::new();
     let account = plimsoll_engine::ledger::write(
         &places(&targets),
@@ -256,9 +258,9 @@ fn check_there(ledger: &Path) -> Result<(), Failure> {
 /// Tells what was written, and gives the exit code.
 fn written(account: &LedgerAccount, ledger: &Path, json: bool) -> Outcome {
     if json {
-        super::print_json(&serde_json::json!({ "ledger": ledger, "account": account }));
+        terminal::print_json(&serde_json::json!({ "ledger": ledger, "account": account }));
     } else {
-        super::print(&format!(
+        terminal::print(&format!(
             "{account}\nLedger: {} (entries took {} at most to become durable)",
             ledger.display(),
             account.ledger_sync_max
@@ -278,7 +280,7 @@ fn stamp(args: &StampArgs) -> Outcome {
     if !args.directory.is_dir() {
         return Err(file_error(&args.directory, &"it is no directory"));
     }
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let mut live = Live::new();
     let times = (args.every, args.length);
     let tell = &mut |account: LedgerAccount| live.tell(&account);
@@ -315,15 +317,15 @@ impl Live {
         self.told_at = now;
         let text = account.to_string();
         if self.is_terminal {
-            super::say_over(&text);
+            terminal::say_over(&text);
         } else {
-            super::say(&text);
+            terminal::say(&text);
         }
     }
 
     fn end(&self) {
         if self.is_terminal {
-            super::say_over("");
+            terminal::say_over("");
         }
     }
 }
@@ -341,7 +343,7 @@ fn check(args: &CheckArgs) -> Outcome {
     };
     check_there(&args.ledger)?;
     let (first, second) = (targets(&args.targets)?, targets(&args.second)?);
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let options = CheckOptions {
         atomic_bytes: atomic,
         ..CheckOptions::default()
@@ -355,9 +357,9 @@ fn check(args: &CheckArgs) -> Outcome {
     )
     .map_err(|error| unreadable(error, &args.targets))?;
     if args.json {
-        super::print_json(&serde_json::json!({ "ledger": args.ledger, "account": account }));
+        terminal::print_json(&serde_json::json!({ "ledger": args.ledger, "account": account }));
     } else {
-        super::print(&account.to_string());
+        terminal::print(&account.to_string());
     }
     verdict(&account.data, args.json)
 }
@@ -384,7 +386,7 @@ fn verdict(data: &DataCheckResult, json: bool) -> Outcome {
     if data.bad.total() > 0 {
         if !json {
             let first = data.first_words(DataCheckResult::FINDINGS_MAX);
-            super::print(&format!("first: {first}"));
+            terminal::print(&format!("first: {first}"));
         }
         return super::done(Code::BadData);
     }
@@ -402,7 +404,7 @@ fn seek(args: &SeekArgs) -> Outcome {
     for raw in &args.raw {
         raw.metadata().map_err(|error| file_error(raw, &error))?;
     }
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let mut whole = DataCheckResult::default();
     for raw in &args.raw {
         let found = plimsoll_engine::ledger::seek(raw, &args.ledger, &stop);
@@ -417,10 +419,10 @@ fn seek(args: &SeekArgs) -> Outcome {
         whole.merge(found);
     }
     if args.json {
-        super::print_json(&serde_json::json!({ "ledger": args.ledger, "account": whole }));
+        terminal::print_json(&serde_json::json!({ "ledger": args.ledger, "account": whole }));
     } else {
         let (sectors, found) = (whole.checked, whole.bad.plaintext);
-        super::print(&format!("{sectors} sectors read, {found} stamps found"));
+        terminal::print(&format!("{sectors} sectors read, {found} stamps found"));
     }
     verdict(&whole, args.json)
 }

@@ -3,6 +3,7 @@
 
 use super::failure;
 use crate::failure::{Failure, Outcome};
+use crate::terminal;
 use plimsoll_core::outage::{Outage, Window};
 use plimsoll_core::units::{self, Nanos};
 use std::path::PathBuf;
@@ -61,9 +62,9 @@ pub(super) fn main(args: &Args) -> Outcome {
             "probed_for_ns": probes.length.0,
             "outage": outage,
         });
-        super::super::print_json(&value);
+        terminal::print_json(&value);
     } else {
-        super::super::print(&outage.to_string());
+        terminal::print(&outage.to_string());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 
 use super::file_error;
 use crate::campaign::{Consent, check_device, check_place, device_facts};
+use crate::context;
 use crate::failure::Failure;
 use plimsoll_engine::Address;
 use plimsoll_engine::DeviceIdentity;
@@ -145,7 +146,7 @@ impl Target {
 }
 
 fn of_device(path: PathBuf, consent: Option<&Consent>) -> Result<What, Failure> {
-    let host = super::super::host();
+    let host = context::host();
     let (found, identity) = match consent {
         Some(consent) => check_device(&path, consent, &host)?,
         None => device_facts(&path, &host)?,

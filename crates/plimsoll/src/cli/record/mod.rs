@@ -5,8 +5,10 @@ mod on_nodes;
 mod screen;
 mod table;
 
+use crate::context;
 use crate::failure::{Code, Failure, Outcome};
 use crate::recorder::{self, INTERVAL_MIN, Output, Taker};
+use crate::terminal;
 use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_lab::host::SystemClock;
@@ -183,7 +185,7 @@ impl Place {
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect();
-            super::print(&format!(
+            terminal::print(&format!(
                 "{}{} samples in {}, {} missed, the latest {} after its time; {:.3} % of one \
                  processor\n{} ({})",
                 self.who(),
@@ -206,9 +208,9 @@ impl Place {
         let bytes = self.file.metadata().map_or(0, |data| data.len());
         if !args.json {
             for odd in &tally.odd {
-                super::say(&format!("note: {}{odd}", self.who()));
+                terminal::say(&format!("note: {}{odd}", self.who()));
             }
-            super::print(&format!(
+            terminal::print(&format!(
                 "{}{} requests for {} in {}, {} events lost; {:.3} % of one processor\n{} ({})",
                 self.who(),
                 tally.requests,
@@ -263,7 +265,7 @@ fn here(args: &Args) -> Result<(), Failure> {
         file: args.output(),
     };
     place.check(args)?;
-    let stop = super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let mut shown = Shown {
         what: args.what(None),
         file: &place.file,
@@ -271,7 +273,12 @@ fn here(args: &Args) -> Result<(), Failure> {
         screen: Screen::new(args.json, 1),
     };
     let clock = SystemClock::new();
-    let ran = recorder::record(&args.task(), super::state_dir, (&clock, &stop), &mut shown);
+    let ran = recorder::record(
+        &args.task(),
+        context::state_dir,
+        (&clock, &stop),
+        &mut shown,
+    );
     shown.screen.end();
     let tally = match ran {
         Ok(tally) if shown.output.has_begun() => tally,
@@ -286,7 +293,7 @@ fn here(args: &Args) -> Result<(), Failure> {
     };
     let told = place.end(args, shown.output, &tally)?;
     if args.json {
-        super::print_json(&told);
+        terminal::print_json(&told);
     }
     Ok(())
 }
@@ -303,9 +310,9 @@ fn finish(args: &Args, part: &Path) -> Result<(), Failure> {
     check_absent(&file)?;
     let count = table::write(part, &file)?;
     if args.json {
-        super::print_json(&serde_json::json!({ "recording": file, "requests": count }));
+        terminal::print_json(&serde_json::json!({ "recording": file, "requests": count }));
     } else {
-        super::print(&format!("{count} requests in {}", file.display()));
+        terminal::print(&format!("{count} requests in {}", file.display()));
     }
     Ok(())
 }

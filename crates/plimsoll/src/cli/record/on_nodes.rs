@@ -5,8 +5,10 @@ use super::screen::Screen;
 use super::{Args, Place};
 use crate::campaign::Loaders;
 use crate::cli::inventory;
+use crate::context;
 use crate::failure::{Code, Failure, doing};
 use crate::recorder::{Output, Taker as _};
+use crate::terminal;
 use plimsoll_core::load::Told;
 use plimsoll_core::recording::Tally;
 use std::path::{Path, PathBuf};
@@ -41,7 +43,7 @@ pub(super) fn record(args: &Args) -> Result<(), Failure> {
             tally: Tally::default(),
         });
     }
-    let stop = crate::cli::stop_flag()?;
+    let stop = context::stop_flag()?;
     let mut screen = Screen::new(args.json, parts.len());
     let loaders = Loaders::reach(nodes)?;
     let recorded = loaders.record(&args.task(), &stop, &mut |n, told| {
@@ -110,7 +112,7 @@ fn finish(
         failure = failure.or(lost);
     }
     if args.json {
-        crate::cli::print_json(&serde_json::json!({ "recordings": told }));
+        terminal::print_json(&serde_json::json!({ "recordings": told }));
     }
     failure.map_or(Ok(()), Err)
 }

@@ -7,6 +7,7 @@ mod tables;
 use super::measure::Timing;
 use super::stack::Shape;
 use crate::failure::{Failure, Outcome};
+use crate::terminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -92,7 +93,7 @@ pub(super) fn main(args: &Args) -> Outcome {
             format!("{:<12}{:<9}{}", e.name, state.trim(), e.what)
         };
         let lines: Vec<String> = EXPERIMENTS.iter().map(line).collect();
-        super::print(&lines.join("\n"));
+        terminal::print(&lines.join("\n"));
         return Ok(ExitCode::SUCCESS);
     };
     match EXPERIMENTS.iter().find(|e| e.name == name) {

@@ -3,12 +3,15 @@
 //! models, their verification beside that of the published job, and two configurations compared.
 
 use super::super::measure::{self, Measure, Source, measure, policy};
+use super::super::model_file;
 use super::super::verify::{HeldJob, JobFile, Mapping, of_model};
-use super::super::{model_file, print, print_coloured, say};
 use super::tables;
 use super::{Args, Failure, Outcome};
-use crate::campaign::{self, Consent, Corners};
+use crate::campaign::{Consent, Corners};
 use crate::failure::{Code, failed};
+use crate::run_id;
+use crate::terminal;
+use crate::terminal::{print, print_coloured, say};
 use plimsoll_core::event::Results;
 use plimsoll_core::model::{Facts, Verification};
 use plimsoll_core::profile::Profile;
@@ -133,7 +136,7 @@ pub(super) struct Done {
 
 pub(super) fn main(args: &Args) -> Outcome {
     let data = data(args)?;
-    let id = campaign::run_id();
+    let id = run_id::run_id();
     let folder = args
         .output
         .clone()
@@ -149,11 +152,11 @@ pub(super) fn main(args: &Args) -> Outcome {
     let results = compared(args, &done, &folder)?;
     let table = data.join("published/pcp-fio.csv");
     let report = report(&done, results.as_ref(), &table, &id);
-    let width = super::super::width();
+    let width = terminal::width();
     print_coloured(&plimsoll_report::terminal(
         &report,
         width,
-        super::super::colour(),
+        terminal::colour(),
         false,
     ));
     let page = folder.join("pcp-model.html");

@@ -4,8 +4,11 @@
 use super::Shape;
 use crate::campaign::{self, Arms, Consent};
 use crate::cli::measure::proof_settings;
-use crate::cli::spec::TargetSpec;
+use crate::context;
 use crate::failure::{Code, Failure, Outcome};
+use crate::run_id;
+use crate::spec::TargetSpec;
+use crate::terminal;
 use plimsoll_lab::proofs::{Depth, Outcome as Seen, Proved};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -31,11 +34,11 @@ pub(super) fn main(args: &Args) -> Outcome {
         .into_iter()
         .map(|choice| TargetSpec::Stack(Box::new(choice)))
         .collect();
-    let state = crate::cli::state_dir()?;
-    let id = campaign::run_id();
+    let state = context::state_dir()?;
+    let id = run_id::run_id();
     let options = args.shape.options(&state)?;
-    let mut arms = Arms::named(&args.names, &specs, false, options, crate::cli::nodes());
-    let stop = crate::cli::stop_flag()?;
+    let mut arms = Arms::named(&args.names, &specs, false, options, context::nodes());
+    let stop = context::stop_flag()?;
     let depth = if args.quick {
         Depth::Quick
     } else {
@@ -49,7 +52,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     if args.json {
         print_json(&proved);
     } else {
-        crate::cli::print(&as_text(&proved));
+        terminal::print(&as_text(&proved));
     }
     crate::cli::raze::verdict(&left)?;
     let failed = |one: &Proved| matches!(one.outcome, Seen::Failed(_));
@@ -98,5 +101,5 @@ fn print_json(proved: &[(String, Vec<Proved>)]) {
             serde_json::json!({ "name": name, "proofs": proofs })
         })
         .collect();
-    crate::cli::print_json(&serde_json::json!({ "stacks": stacks }));
+    terminal::print_json(&serde_json::json!({ "stacks": stacks }));
 }

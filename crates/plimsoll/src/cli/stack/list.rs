@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll stack list|show`: which stacks and layers there are, and what can be set.
 
+use crate::context;
 use crate::failure::{Failure, Outcome};
+use crate::terminal;
 use plimsoll_core::settings::Setting;
 use plimsoll_lab::stacks::{self, Choice, Place};
 use std::fmt::Write;
@@ -58,7 +60,7 @@ fn missing(name: &str) -> Vec<String> {
         return Vec::new();
     };
     let place = choice.stack.shape(&choice).map_or(Place::Here, |s| s.place);
-    let found = stacks::manage::needs(&choice, &place).check(&crate::cli::host());
+    let found = stacks::manage::needs(&choice, &place).check(&context::host());
     let mut missing = found.err().map_or_else(Vec::new, |unmet| unmet.0);
     if choice.stack.needs_machines(&choice) {
         let machines = "it needs machines of their own: --on FILE (plimsoll vm up makes some)";
@@ -75,7 +77,7 @@ pub(super) fn list(args: &List) -> Outcome {
         };
         let stacks: Vec<_> = stacks().into_iter().map(shown).collect();
         let layers: Vec<_> = layers().into_iter().map(shown).collect();
-        crate::cli::print_json(&serde_json::json!({ "stacks": stacks, "layers": layers }));
+        terminal::print_json(&serde_json::json!({ "stacks": stacks, "layers": layers }));
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::from("Stacks:\n");
@@ -92,7 +94,7 @@ pub(super) fn list(args: &List) -> Outcome {
         }
     }
     text.push_str("plimsoll stack show NAME tells what can be set.");
-    crate::cli::print(&text);
+    terminal::print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -115,7 +117,7 @@ pub(super) fn show(args: &Show) -> Outcome {
                     "takes": crate::cli::workloads::unit(setting.unit), "help": setting.help })
             })
             .collect();
-        crate::cli::print_json(
+        terminal::print_json(
             &serde_json::json!({ "name": known.name, "about": known.about,
             "settings": settings, "missing": missing(known.name) }),
         );
@@ -140,6 +142,6 @@ pub(super) fn show(args: &Show) -> Outcome {
     for one in missing(known.name) {
         let _ = writeln!(text, "Not here: {one}");
     }
-    crate::cli::print(&text);
+    terminal::print(&text);
     Ok(ExitCode::SUCCESS)
 }

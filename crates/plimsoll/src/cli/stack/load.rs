@@ -2,6 +2,7 @@
 //! What a stack carries before, while and after it is changed: a load of this machine that goes on
 //! through all three, and its throughput second by second.
 
+use crate::context;
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Action, Plan};
 use plimsoll_core::rng::Seed;
@@ -174,7 +175,7 @@ fn make_directory(mount: &Path, state: &StateDir) -> Result<(Standing, PathBuf, 
     let mut plan = Plan::default();
     let remove = Some(Action::RemoveDir(name.clone()));
     plan.step("make a directory", Action::MakeDir(name), remove);
-    let mut nodes = crate::cli::nodes();
+    let mut nodes = context::nodes();
     let standing = raise(&plan, None, &mut nodes, journal).map_err(|e| text(&e))?;
     Ok((standing, path, nodes))
 }

@@ -6,8 +6,9 @@ mod on_null;
 mod text;
 
 use super::model_file;
-use super::spec::WorkloadSpec;
 use crate::failure::{Code, Failure, Outcome, failed};
+use crate::spec::WorkloadSpec;
+use crate::terminal;
 use plimsoll_core::model::{Model, Verification};
 use plimsoll_core::units::{self, Nanos};
 use plimsoll_core::workload::Workload;
@@ -107,17 +108,17 @@ fn model(args: &Args) -> Outcome {
     };
     let (verification, warnings) = of_model(&model, &args.against, part(args))?;
     for warning in &warnings {
-        super::say(&format!("note: {warning}"));
+        terminal::say(&format!("note: {warning}"));
     }
     let passed = verification.missed().next().is_none();
     if args.json {
-        super::print_json(&serde_json::json!({
+        terminal::print_json(&serde_json::json!({
             "load": model.name,
             "verification": verification,
             "passed": passed,
         }));
     } else {
-        super::print(&text::of_model(&model, &verification, args.gates));
+        terminal::print(&text::of_model(&model, &verification, args.gates));
     }
     if args.keep {
         model.verified = Some(Box::new(verification));
@@ -179,14 +180,14 @@ fn job_file(args: &Args) -> Outcome {
     }
     if args.json {
         let all: Vec<serde_json::Value> = held.iter().map(HeldJob::json).collect();
-        super::print_json(&serde_json::json!({
+        terminal::print_json(&serde_json::json!({
             "load": args.load.display().to_string(),
             "passed": held.iter().all(HeldJob::passed),
             "sections": all,
         }));
     } else {
         for job in &held {
-            super::print(&text::of_job(job, args.gates));
+            terminal::print(&text::of_job(job, args.gates));
         }
     }
     end(held.iter().all(HeldJob::passed))

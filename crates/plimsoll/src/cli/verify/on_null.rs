@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What fio itself does with the sections of a job file, on its null engine.
 
+use crate::context;
 use crate::failure::{Code, Failure, doing, failed};
 use plimsoll_classics::fio;
 use plimsoll_classics::originals::{self, Format};
@@ -31,8 +32,8 @@ pub(super) fn run(text: &str, sections: &[String], length: Nanos) -> Result<Vec<
     file.write_all(job.as_bytes())
         .map_err(doing(Code::Failed, what))?;
     let argv = ["fio", "--output-format=json", &path].map(str::to_owned);
-    let stop = crate::cli::stop_flag()?;
-    let timed = crate::cli::host()
+    let stop = context::stop_flag()?;
+    let timed = context::host()
         .timed(
             &Job {
                 argv: &argv,

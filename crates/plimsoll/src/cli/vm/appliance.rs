@@ -2,7 +2,9 @@
 //! `plimsoll vm appliance`: a node to take away.
 
 use super::up;
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, doing};
+use crate::terminal;
 use plimsoll_core::plan::Step;
 use plimsoll_core::units;
 use plimsoll_lab::host::{Clock, Hosts, SystemClock};
@@ -46,10 +48,10 @@ pub(super) fn main(args: &Appliance, state: &StateDir) -> Outcome {
     for file in wanted.files() {
         super::super::refuse_existing(&file, args.force)?;
     }
-    let mut hosts = super::super::nodes();
+    let mut hosts = context::nodes();
     let unmet = doing(Code::Failed, what);
     appliance::needs().check(hosts.here()).map_err(unmet)?;
-    let stop = super::super::stop_flag()?;
+    let stop = context::stop_flag()?;
     let clock = SystemClock::new();
     let mut told = |step: &Step| up::progress_of(&clock, step);
     let made = up::image(state, &stop, &mut hosts).and_then(|image| {
@@ -57,19 +59,19 @@ pub(super) fn main(args: &Appliance, state: &StateDir) -> Outcome {
         made.map_err(doing(Code::Failed, what))
     });
     if stop.load(Ordering::Relaxed) && made.is_err() {
-        super::super::say("stopped; nothing of it is left");
+        terminal::say("stopped; nothing of it is left");
         return super::super::done(Code::Interrupted);
     }
     made?;
     for file in wanted.files() {
         let size = file.metadata().map_or(0, |found| found.len());
-        super::super::print(&format!(
+        terminal::print(&format!(
             "{} ({})",
             file.display(),
             units::size(size as f64)
         ));
     }
-    super::super::print(&format!(
+    terminal::print(&format!(
         "made in {:.0} s; its console says how the node is joined",
         clock.now().as_secs_f64()
     ));

@@ -9,7 +9,9 @@ mod shell;
 mod up;
 
 use super::raze::verdict;
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, doing, trying};
+use crate::terminal;
 use plimsoll_core::fault::{Fault, Word};
 use plimsoll_core::units;
 use plimsoll_lab::host::Host;
@@ -173,7 +175,7 @@ struct ImageArgs {
 }
 
 pub(super) fn main(args: &Args) -> Outcome {
-    let state = super::state_dir()?;
+    let state = context::state_dir()?;
     match &args.verb {
         Verb::Up(args) => up::main(args, &state),
         Verb::Status(args) => show(args, &state),
@@ -204,14 +206,14 @@ pub(super) fn main(args: &Args) -> Outcome {
 }
 
 fn power(state: &StateDir, name: &str, word: PowerWord) -> Outcome {
-    let hosts = &mut super::nodes();
+    let hosts = &mut context::nodes();
     match word {
         PowerWord::Off => {
             let off = |lab: &Lab| lab.off(name, plimsoll_lab::host::Hosts::here(hosts));
             on_lab(state, "cut the power of the machine", off)
         }
         PowerWord::On => {
-            let _stop = super::stop_flag()?;
+            let _stop = context::stop_flag()?;
             on_lab(state, "switch the machine on", |lab| lab.on(name, hosts))
         }
     }
@@ -225,7 +227,7 @@ fn fault(args: &FaultArgs, state: &StateDir) -> Outcome {
         FaultWord::Off => Word::Off,
     };
     let (name, fault) = (&args.machine.name, args.fault);
-    let host = super::host();
+    let host = context::host();
     let what = format!("do {fault} to machine {name}");
     on_lab(named.as_ref().unwrap_or(state), &what, |lab| {
         lab.fault(name, fault, word, &host)
@@ -233,7 +235,7 @@ fn fault(args: &FaultArgs, state: &StateDir) -> Outcome {
 }
 
 fn find(state: &StateDir) -> Result<Lab, VmError> {
-    Lab::find(state, super::host().clock())
+    Lab::find(state, context::host().clock())
 }
 
 /// Does something with machines that are up.
@@ -248,16 +250,16 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
     let lab = match find(state) {
         Err(error @ VmError::NotUp) => {
             if args.json {
-                super::print_json(&serde_json::json!({ "machines": [] }));
+                terminal::print_json(&serde_json::json!({ "machines": [] }));
             } else {
                 let text = error.to_string();
-                super::print(&format!("{}{}.", text[..1].to_uppercase(), &text[1..]));
+                terminal::print(&format!("{}{}.", text[..1].to_uppercase(), &text[1..]));
             }
             return Ok(ExitCode::SUCCESS);
         }
         other => other.map_err(failed())?,
     };
-    let host = super::host();
+    let host = context::host();
     let mut list = Vec::new();
     for node in lab.nodes() {
         let condition = lab.condition(&node.name, &host).map_err(failed())?;
@@ -268,7 +270,7 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
             Condition::Odd(why) => why,
         };
         if !args.json {
-            super::print(&format!(
+            terminal::print(&format!(
                 "{:<4} {:<13} {condition}",
                 node.name, node.address
             ));
@@ -279,9 +281,9 @@ fn show(args: &Status, state: &StateDir) -> Outcome {
         );
     }
     if args.json {
-        super::print_json(&serde_json::json!({ "machines": list, "since": lab.since() }));
+        terminal::print_json(&serde_json::json!({ "machines": list, "since": lab.since() }));
     } else {
-        super::print(&format!("since {}", lab.since()));
+        terminal::print(&format!("since {}", lab.since()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -294,10 +296,10 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
-    let _stop = super::stop_flag()?;
-    let razed = vm::down(state, &mut super::nodes()).map_err(trying("take the machines down"))?;
+    let _stop = context::stop_flag()?;
+    let razed = vm::down(state, &mut context::nodes()).map_err(trying("take the machines down"))?;
     if razed.is_clean() {
-        super::print("The machines are down.");
+        terminal::print("The machines are down.");
     }
     verdict(&razed.problems())
 }
@@ -305,7 +307,7 @@ fn lower(args: &Down, state: &StateDir) -> Outcome {
 fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {
     let unreadable = |error| Failure::new(Code::Failed, format!("use the images: {error}"));
     if args.recipe {
-        super::print(&image::recipe());
+        terminal::print(&image::recipe());
         return Ok(ExitCode::SUCCESS);
     }
     if args.remove || args.renew {
@@ -317,13 +319,13 @@ fn make_image(args: &ImageArgs, state: &StateDir) -> Outcome {
         }
         let count = image::remove(state).map_err(unreadable)?;
         if args.remove {
-            super::print(&format!("Removed {count} images."));
+            terminal::print(&format!("Removed {count} images."));
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let stop = super::stop_flag()?;
-    let found = up::image(state, &stop, &mut super::nodes())?;
-    super::print(&format!(
+    let stop = context::stop_flag()?;
+    let found = up::image(state, &stop, &mut context::nodes())?;
+    terminal::print(&format!(
         "{}\n{}, recipe {}, kernel {}",
         found.dir.display(),
         units::size(found.size_bytes as f64),

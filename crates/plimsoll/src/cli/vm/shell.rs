@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `plimsoll vm shell`: commands in a machine. It is also how plimsoll itself reaches one.
 
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, trying};
 use plimsoll_lab::journal::StateDir;
 use std::io::{IsTerminal, stderr, stdin, stdout};
@@ -32,9 +33,7 @@ pub(super) fn main(args: &Shell, state: &StateDir) -> Outcome {
     };
     let failed = || trying(format!("reach machine {}", args.name));
     let lab = super::find(state).map_err(failed())?;
-    let port = lab
-        .port(&args.name, &super::super::host())
-        .map_err(failed())?;
+    let port = lab.port(&args.name, &context::host()).map_err(failed())?;
     // Nobody who is merely connected keeps machines from being taken down.
     drop(lab);
     let command = if args.words.is_empty() && stdin().is_terminal() {

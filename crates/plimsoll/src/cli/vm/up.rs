@@ -2,7 +2,9 @@
 //! `plimsoll vm up`: image, acceleration, machines, inventory.
 
 use super::inventory;
+use crate::context;
 use crate::failure::{Code, Failure, Outcome, doing, trying};
+use crate::terminal;
 use plimsoll_core::plan::Step;
 use plimsoll_core::units;
 use plimsoll_lab::host::{Clock, Host, Hosts, SystemClock};
@@ -64,7 +66,7 @@ impl Up {
 pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     inventory::refuse_foreign(&args.output)?;
     let failed = || trying("bring the machines up");
-    let mut hosts = super::super::nodes();
+    let mut hosts = context::nodes();
     let wanted = args.wanted();
     vm::check(&wanted, state, hosts.here()).map_err(failed())?;
     let commands = commands(state)?;
@@ -72,7 +74,7 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
         return show_steps(args, &commands, (state, hosts.here()));
     }
     // A step under way is finished, so that nothing is left half made.
-    let stop = super::super::stop_flag()?;
+    let stop = context::stop_flag()?;
     hosts.heed(&stop);
     let image = image(state, &stop, &mut hosts)?;
     let accelerated = accelerated(args.accel, state, &image, &mut hosts)?;
@@ -105,13 +107,13 @@ pub(super) fn main(args: &Up, state: &StateDir) -> Outcome {
     let stack = match address {
         Some(_) => "nfs",
         None => {
-            super::super::say(
+            terminal::say(
                 "without root this machine is not in their network: load comes from the clients (--from c1)",
             );
             "nvmetcp"
         }
     };
-    super::super::print(&format!(
+    terminal::print(&format!(
         "{} are up after {:.1} s; {file} names them. Go on with:\n  plimsoll stack up {stack} --on {file}\n  \
          plimsoll vm shell {}\n  plimsoll vm down",
         names.join(", "),
@@ -130,19 +132,19 @@ fn show_steps(args: &Up, commands: &Commands, (state, host): (&StateDir, &dyn Ho
     let image_dir = match found_image(state)? {
         Some(image) => image.dir,
         None => {
-            super::super::print("an image would be made first: plimsoll vm image");
+            terminal::print("an image would be made first: plimsoll vm image");
             PathBuf::from("IMAGE")
         }
     };
     if args.accel == Accel::Auto {
-        super::super::print(
+        terminal::print(
             "a machine would be booted on this processor first; these are the steps when it does not",
         );
     }
     let made_of = (image_dir.as_path(), acceleration);
     let steps = vm::steps(&args.wanted(), made_of, commands, (state, host))
         .map_err(trying("plan the machines"))?;
-    super::super::print(&super::super::stack::steps_of("machines", &steps));
+    terminal::print(&super::super::stack::steps_of("machines", &steps));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -161,7 +163,7 @@ fn accelerated(
         return Err(Failure::new(Code::Failed, format!("use KVM: {why}"))
             .hint("leave out --accel kvm: emulation works anywhere, slowly"));
     }
-    super::super::say(&format!("machines run by {found}: {why}"));
+    terminal::say(&format!("machines run by {found}: {why}"));
     Ok(found)
 }
 
@@ -175,7 +177,7 @@ pub(super) fn image(
     if let Some(found) = found_image(state)? {
         return Ok(found);
     }
-    super::super::say("making the image of the machines: once, some four minutes");
+    terminal::say("making the image of the machines: once, some four minutes");
     let clock = SystemClock::new();
     let mut told = |step: &Step| progress_of(&clock, step);
     let made = vm::image::make(state, stop, hosts, &mut told).map_err(failed())?;
@@ -196,7 +198,7 @@ pub(super) fn progress_of(clock: &SystemClock, step: &Step) {
 }
 
 fn progress(clock: &SystemClock, what: &str) {
-    super::super::say(&format!("{:6.1} s  {what}", clock.now().as_secs_f64()));
+    terminal::say(&format!("{:6.1} s  {what}", clock.now().as_secs_f64()));
 }
 
 /// How machines are reached and switched: by this program, with this state directory.
