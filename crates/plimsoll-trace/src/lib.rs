@@ -23,6 +23,7 @@ mod fit;
 mod input;
 mod intervals;
 mod nearly;
+mod open;
 pub mod pcp;
 mod periods;
 mod phases;
@@ -30,7 +31,10 @@ mod profile;
 mod recorded;
 mod recording;
 pub mod requests;
+mod resembling;
 mod series;
+mod targets;
+mod text;
 mod utf16;
 mod verify;
 mod window;
@@ -43,13 +47,12 @@ pub use input::Input;
 #[cfg(feature = "parquet")]
 pub use intervals::IntervalTable;
 pub use intervals::{Intervals, intervals};
+pub use open::{Recording, open};
 pub use recorded::{
     Device, Keep, Shuffle, Survey, check_packed, count_requests, describe_requests, fit_requests,
     survey, survey_part,
 };
-pub use recording::{
-    About, Carries, Counters, Detail, Order, Recording, Requests, Scope, each_series, open,
-};
+pub use recording::{About, Carries, Counters, Detail, Order, Requests, Scope, each_series};
 pub use series::{
     Averages, Column, DiskAverages, DiskMetric, DiskSeries, Interval, PointSample, Verdict,
 };

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::requests::text::{nanos, whole, words};
+use crate::text::{nanos, whole, words};
 
 /// An instant that was read from text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use super::{Event, Format, Found, Give, Told, What, clock};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::Scope;
-use crate::requests::text::{lines, nanos, whole, words};
 use crate::series::DiskMetric;
+use crate::text::{lines, nanos, whole, words};
 
 /// Recognised by a line of a disk among the first.
 pub(super) const FORMAT: Format = Format {

@@ -16,7 +16,7 @@ use super::{Format, Give, Told};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::Scope;
-use crate::requests::text::{lines, words};
+use crate::text::{lines, words};
 
 /// Recognised by a header of disks, whatever stands before it.
 pub(super) const FORMAT: Format = Format {

@@ -16,7 +16,7 @@ use super::{Format, Give, Told};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::Scope;
-use crate::requests::TARGETS_MAX;
+use crate::targets::TARGETS_MAX;
 
 /// Recognised by its outermost key.
 pub(super) const FORMAT: Format = Format {

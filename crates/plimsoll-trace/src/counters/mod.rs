@@ -13,7 +13,6 @@ mod json;
 mod meaning;
 mod pdh;
 mod reports;
-mod resembling;
 mod row_clock;
 mod sadf;
 #[cfg(test)]
@@ -33,8 +32,8 @@ use plimsoll_core::units::Nanos;
 use crate::error::{Damage, TraceError};
 use crate::input::{Input, WrongLines};
 use crate::recording::{About, Carries, Counters, Detail, Order, Scope};
-use crate::requests::Targets;
 use crate::series::{DiskMetric, DiskSeries};
+use crate::targets::Targets;
 use crate::window::{Times, Window};
 use clock::{DateEvidence, DateOrder};
 use filling::Filling;
@@ -265,7 +264,11 @@ impl CounterFile {
     fn survey(name: String, source: Source) -> Result<CounterFile, TraceError> {
         let input = source.input(&name)?;
         let Some(format) = format(&input) else {
-            return Err(unknown(&name, input.head(), names().collect()));
+            return Err(crate::resembling::unknown(
+                &name,
+                input.head(),
+                names().collect(),
+            ));
         };
         let (mut told, mut survey) = Survey::of(format, &source, &name, None)?;
         let order = told.dates.order().map_err(|()| TraceError::Format {
@@ -334,15 +337,6 @@ const TWO_ORDERS: &str = "in some of its dates the day stands first, in others t
                           several recordings; separate them";
 const OPEN_ORDER: &str = "its dates do not tell whether the day or the month stands first; with \
                           strokes (11/12/26) the month is taken to, else the day";
-
-/// What is said of a file of no known format that begins so: which known one it is close to, too.
-pub(crate) fn unknown(file: &str, head: &[u8], formats: Vec<&'static str>) -> TraceError {
-    TraceError::Unknown {
-        file: file.into(),
-        formats,
-        hint: resembling::hint(head),
-    }
-}
 
 impl Survey {
     /// The first pass.

@@ -18,7 +18,7 @@ use super::{Event, Format, Give, Told};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::Scope;
-use crate::requests::text::first_line;
+use crate::text::first_line;
 use plimsoll_core::profile::Layer;
 
 /// Recognised by how its first column begins.

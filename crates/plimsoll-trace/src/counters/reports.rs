@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::meaning::{Figures, rates};
 use super::{Event, Found, Give, Told, What};
-use crate::requests::TARGETS_MAX;
 use crate::series::DiskMetric;
+use crate::targets::TARGETS_MAX;
 
 const SECOND: u64 = 1_000_000_000;
 /// What is said of reports without times.

@@ -8,9 +8,9 @@
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{direction, fields, whole, whole_u32};
 use super::{Format, UNTIMED, first_row_is};
 use crate::recording::{Carries, Scope};
+use crate::text::{direction, fields, whole, whole_u32};
 
 /// Recognised by five columns, the second being a direction.
 pub(super) const FORMAT: Format = Format {

@@ -11,11 +11,11 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Parse, Row, RowFormat, Rows};
-use super::text::{lines, nanos, sectors, whole_u32, words};
 use super::{Format, TIMED, blkparse};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::{Carries, Detail, Order, Requests};
+use crate::text::{lines, nanos, sectors, whole_u32, words};
 
 /// Recognised by its header, which may follow what the tracer says first.
 pub(super) const FORMAT: Format = Format {

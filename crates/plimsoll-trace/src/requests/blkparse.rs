@@ -15,11 +15,12 @@ use plimsoll_core::units::Nanos;
 
 use super::pairs::{Event, Pairs, What};
 use super::rows::TOO_MANY_TARGETS;
-use super::text::{SECTOR_BYTES, lines, nanos, whole, words};
-use super::{Format, Request, TIMED, Targets};
+use super::{Format, Request, TIMED};
 use crate::error::{Damage, TraceError};
 use crate::input::{Input, WrongLines};
 use crate::recording::{About, Carries, Requests};
+use crate::targets::Targets;
+use crate::text::{SECTOR_BYTES, lines, nanos, whole, words};
 
 /// Recognised by its first event.
 pub(super) const FORMAT: Format = Format {

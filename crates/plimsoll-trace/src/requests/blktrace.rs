@@ -17,10 +17,11 @@ use plimsoll_core::op::Kind;
 
 use super::blkparse::{CARRIES, ONLY_ENDS};
 use super::pairs::{Event, Pairs, What};
-use super::{Format, Request, Targets};
+use super::{Format, Request};
 use crate::error::{Damage, TraceError};
 use crate::input::Input;
 use crate::recording::{About, Requests};
+use crate::targets::Targets;
 
 /// Recognised by the magic of the first record.
 pub(super) const FORMAT: Format = Format {

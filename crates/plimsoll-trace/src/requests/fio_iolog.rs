@@ -10,11 +10,11 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Parse, Row, RowFormat, Rows};
-use super::text::{first_line, lines, whole, whole_u32, words};
 use super::{Format, UNTIMED};
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::{Carries, Detail, Requests, Scope};
+use crate::text::{first_line, lines, whole, whole_u32, words};
 
 /// Recognised by its first line.
 pub(super) const FORMAT: Format = Format {

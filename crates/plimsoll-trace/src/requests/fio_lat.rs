@@ -10,9 +10,9 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{fields, whole, whole_u32};
 use super::{Format, TIMED, first_row_is};
 use crate::recording::{Carries, Order, Scope};
+use crate::text::{fields, whole, whole_u32};
 
 /// Recognised by six or seven columns of numbers, the third being 0, 1 or 2.
 pub(super) const FORMAT: Format = Format {

@@ -28,10 +28,8 @@ mod spc;
 mod spool;
 mod systor;
 mod tencent;
-pub(crate) mod text;
 mod vscsi;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use plimsoll_core::recording::Request;
@@ -40,17 +38,13 @@ use plimsoll_core::units::Nanos;
 use crate::error::TraceError;
 use crate::input::Input;
 use crate::recording::{Carries, Detail, Order, Requests, Scope};
+use crate::text;
 pub use capture::{Capture, recorded_events};
 pub use clipped::{Clip, Clipped};
 pub(crate) use kept::Kept;
 use rows::Row;
 pub use sorted::Sorted;
 pub use spool::Spool;
-
-/// Most devices of one recording.
-pub(crate) const TARGETS_MAX: usize = u16::MAX as usize;
-/// Longest name of a device: files of a log have long ones.
-const TARGET_BYTES_MAX: usize = 1024;
 
 /// Of a device, with the end of every request: what most tracers tell, and formats vary.
 const TIMED: Carries = Carries {
@@ -131,7 +125,7 @@ pub fn read(input: Input) -> Result<Box<dyn Requests>, TraceError> {
         Some(format) => (format.open)(input),
         None => {
             let formats = names().collect();
-            Err(crate::counters::unknown(
+            Err(crate::resembling::unknown(
                 input.name(),
                 input.head(),
                 formats,
@@ -174,45 +168,6 @@ fn first_row_is(head: &[u8], parse: fn(&[u8]) -> Result<Option<Row<'_>>, &'stati
         }
     }
     false
-}
-
-/// Names of devices by first appearance.
-#[derive(Debug, Default)]
-pub(crate) struct Targets {
-    names: Vec<String>,
-    /// Where a name stands. Names that are not text keep their bytes here.
-    places: BTreeMap<Vec<u8>, u16>,
-    /// The one that was met last, with its place: neighbours mostly have the same device.
-    last: (Vec<u8>, u16),
-}
-
-impl Targets {
-    /// The place of a device; `None` when there are too many, or its name is too long.
-    pub(crate) fn place(&mut self, name: &[u8]) -> Option<u16> {
-        if self.last.0 == name && !self.names.is_empty() {
-            return Some(self.last.1);
-        }
-        let place = match self.places.get(name) {
-            Some(place) => *place,
-            None if self.names.len() >= TARGETS_MAX || name.len() > TARGET_BYTES_MAX => {
-                return None;
-            }
-            None => {
-                let place = u16::try_from(self.names.len()).ok()?;
-                self.names.push(String::from_utf8_lossy(name).into_owned());
-                self.places.insert(name.into(), place);
-                place
-            }
-        };
-        self.last.0.clear();
-        self.last.0.extend_from_slice(name);
-        self.last.1 = place;
-        Some(place)
-    }
-
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
-    }
 }
 
 #[cfg(test)]

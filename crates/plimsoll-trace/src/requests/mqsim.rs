@@ -9,9 +9,9 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{sectors, sectors_u32, whole, words};
 use super::{Format, UNTIMED, first_row_is};
 use crate::recording::Carries;
+use crate::text::{sectors, sectors_u32, whole, words};
 
 /// Recognised by five words that are numbers, the last being 0 or 1.
 pub(super) const FORMAT: Format = Format {

@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{direction, fields, whole, whole_u32};
 use super::{Format, TIMED, first_row_is};
 use crate::recording::{Carries, Order};
+use crate::text::{direction, fields, whole, whole_u32};
 
 /// Recognised by seven columns of the right kinds in the first row.
 pub(super) const FORMAT: Format = Format {

@@ -22,7 +22,7 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::Request;
-use super::text::SECTOR_BYTES;
+use crate::text::SECTOR_BYTES;
 
 /// Requests that are held at once: deeper than any queue, so that one that never ends (its
 /// completion was lost) delays the others only.

@@ -10,7 +10,7 @@
 
 use super::blkparse::kind;
 use super::pairs::{Event, What};
-use super::text::SECTOR_BYTES;
+use crate::text::SECTOR_BYTES;
 
 /// Where a page's data begin, on kernels of 64 bits.
 const DATA_AT: usize = 16;

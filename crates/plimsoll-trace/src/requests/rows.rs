@@ -13,10 +13,12 @@ use plimsoll_core::units::Nanos;
 
 use std::borrow::Cow;
 
-use super::{HEADER_ROWS, Request, Targets, text};
+use super::{HEADER_ROWS, Request};
 use crate::error::{Damage, TraceError};
 use crate::input::{Input, WrongLines};
 use crate::recording::{About, Carries, Order, Requests};
+use crate::targets::Targets;
+use crate::text;
 
 /// Lines of one call.
 const BATCH: usize = 4096;

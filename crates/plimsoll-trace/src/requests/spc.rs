@@ -8,9 +8,9 @@
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{bare, direction, nanos, sectors, whole, whole_u32};
 use super::{Format, UNTIMED, first_row_is};
 use crate::recording::{Carries, Scope};
+use crate::text::{bare, direction, nanos, sectors, whole, whole_u32};
 
 /// Recognised by the direction in its fourth column and a time in its fifth.
 pub(super) const FORMAT: Format = Format {

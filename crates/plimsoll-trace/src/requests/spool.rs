@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
-use super::text::{whole, words};
-use super::{Format, Request, TARGETS_MAX, TIMED, Targets};
+use super::{Format, Request, TIMED};
 use crate::error::{Damage, TraceError};
 use crate::input::Input;
 use crate::recording::{About, Requests};
+use crate::targets::{TARGETS_MAX, Targets};
+use crate::text::{whole, words};
 
 const MAGIC: &[u8] = b"plimsoll requests 1\n";
 const RECORD_BYTES: usize = 32;

@@ -9,9 +9,9 @@
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{direction, fields, nanos, whole, whole_u32};
 use super::{Format, TIMED, first_row_is};
 use crate::recording::{Carries, Order, Scope};
+use crate::text::{direction, fields, nanos, whole, whole_u32};
 
 /// Recognised by its header, or by six columns of the right kinds.
 pub(super) const FORMAT: Format = Format {

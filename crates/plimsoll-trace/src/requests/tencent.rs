@@ -9,9 +9,9 @@ use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
 use super::rows::{Row, RowFormat, Rows};
-use super::text::{fields, is_heading, lines, sectors, sectors_u32, whole};
 use super::{Format, UNTIMED, first_row_is};
 use crate::recording::{Carries, Scope};
+use crate::text::{fields, is_heading, lines, sectors, sectors_u32, whole};
 
 /// Recognised by five columns of numbers, the fourth being 0 or 1, and by a heading, if it has one,
 /// that speaks of offsets: many lists of other things have five such columns.

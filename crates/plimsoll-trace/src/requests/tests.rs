@@ -43,20 +43,6 @@ fn every_format_has_a_fixture_and_nothing_is_of_no_format() {
     }
 }
 
-#[test]
-fn devices_are_bounded_in_number_and_name() {
-    let mut targets = Targets::default();
-    for number in 0..TARGETS_MAX {
-        let place = targets.place(number.to_string().as_bytes());
-        assert_eq!(place.map(usize::from), Some(number));
-    }
-    assert_eq!(targets.place(b"one more"), None);
-    assert_eq!(targets.place(b"7"), Some(7));
-    let mut targets = Targets::default();
-    assert_eq!(targets.place(&[b'x'; TARGET_BYTES_MAX + 1]), None);
-    assert_eq!(targets.place(b""), Some(0));
-}
-
 /// Reads to the end and holds what comes out against what can be in so many bytes.
 fn read_all(format: &Format, bytes: &[u8]) {
     let input = Input::new("f".into(), Box::new(Cursor::new(bytes.to_vec()))).unwrap();

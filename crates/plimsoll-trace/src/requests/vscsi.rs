@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use plimsoll_core::op::Kind;
 use plimsoll_core::units::Nanos;
 
-use super::text::SECTOR_BYTES;
 use super::{Format, Request, TIMED, UNTIMED};
 use crate::error::{Damage, TraceError};
 use crate::input::Input;
 use crate::recording::{About, Carries, Order, Requests};
+use crate::text::SECTOR_BYTES;
 
 /// Recognised by the version in the first two records.
 pub(super) const FORMAT: Format = Format {

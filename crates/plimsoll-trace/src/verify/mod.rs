@@ -37,12 +37,13 @@ use crate::describe::Choices;
 use crate::error::TraceError;
 use crate::fidelity::{fidelity, phase_fidelity};
 use crate::fit::not_played;
+use crate::open::{Recording, open};
 use crate::phases::Seen;
 use crate::recorded::{
     Clockwork, Device, InFlight, Measures, Spread, Survey, count_requests, device_of, each,
     ends_without_date, survey_part,
 };
-use crate::recording::{Counters, Recording, Requests, open};
+use crate::recording::{Counters, Requests};
 use crate::requests::Sorted;
 use crate::window::{Times, Window};
 

@@ -256,7 +256,7 @@ mod tests {
         }
         words.push("host.invalid");
         let minute = std::time::Duration::from_secs(60);
-        let Ok(said) = context::host().output("ssh", &words, minute) else {
+        let Ok(said) = crate::context::host().output("ssh", &words, minute) else {
             println!("SKIPPED: ssh is missing");
             return;
         };

@@ -38,9 +38,10 @@ use self::bounded::BoundedFile;
 use self::column::{TableColumn, Told, unit};
 use super::rows::TOO_MANY_TARGETS;
 use super::spool::KINDS;
-use super::{Format, Request, TIMED, Targets};
+use super::{Format, Request, TIMED};
 use crate::error::{Damage, TraceError};
 use crate::recording::{About, Carries, Detail, Order, Requests};
+use crate::targets::Targets;
 
 const MAGIC: &[u8] = b"PAR1";
 const SCHEMA: &str = "message requests {

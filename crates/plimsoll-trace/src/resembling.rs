@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files that are close to a recording, and what makes one of them.
 
-use crate::requests::text::{first_line, lines, words};
+use crate::error::TraceError;
+use crate::text::{first_line, lines, words};
 
 /// A kind of file that is not read.
 struct Resembling {
@@ -153,6 +154,15 @@ fn has_words(head: &[u8], wanted: &[&str]) -> bool {
 pub(super) fn hint(head: &[u8]) -> Option<&'static str> {
     let found = ALL.iter().find(|resembling| (resembling.is)(head));
     found.map(|resembling| resembling.hint)
+}
+
+/// What is said of a file of no known format that begins so: which known one it is close to, too.
+pub(crate) fn unknown(file: &str, head: &[u8], formats: Vec<&'static str>) -> TraceError {
+    TraceError::Unknown {
+        file: file.into(),
+        formats,
+        hint: hint(head),
+    }
 }
 
 #[cfg(test)]
