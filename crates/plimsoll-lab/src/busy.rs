@@ -141,7 +141,7 @@ pub fn look_at_disks(numbers: &[String]) -> Vec<DiskLook> {
     let look = |number: &String| {
         let text = fs::read_to_string(format!("/sys/dev/block/{number}/stat")).ok()?;
         Some(DiskLook {
-            name: crate::disks::name_of_number(number)?,
+            name: crate::host::disks::name_of_number(number)?,
             // Field 10 (from 1): Documentation/block/stat.rst of the kernel.
             active_ms: text.split_whitespace().nth(9)?.parse().ok()?,
         })

@@ -52,7 +52,7 @@ fn claim(path: &Path) -> Claim {
 fn listed(file: &File) -> Option<u32> {
     let data = file.metadata().ok()?;
     let table = fs::read_to_string("/proc/locks").ok()?;
-    let (major, minor) = crate::facts::device_numbers(data.dev());
+    let (major, minor) = crate::host::facts::device_numbers(data.dev());
     holder_in(&table, &format!("{major:02x}:{minor:02x}:{}", data.ino()))
 }
 

@@ -48,8 +48,8 @@ pub struct DeviceFacts {
 /// When it does not exist, is no block device, or the kernel tells nothing of it.
 pub fn device(path: &Path, host: &LocalHost) -> Result<DeviceFacts, HostError> {
     let path = path.canonicalize().map_err(look(path))?;
-    let number = crate::facts::device_of(&path)
-        .filter(|_| crate::facts::is_block_device(&path))
+    let number = crate::host::facts::device_of(&path)
+        .filter(|_| crate::host::facts::is_block_device(&path))
         .ok_or_else(|| HostError::State(format!("{} is no block device", path.display())))?;
     let system = PathBuf::from(format!("/sys/dev/block/{number}"));
     let read =
@@ -202,8 +202,8 @@ fn names(directory: &Path) -> Vec<String> {
 #[must_use]
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let number = |path: &Path| fs::metadata(path).ok().map(|data| data.rdev());
-    crate::facts::is_block_device(one)
-        && crate::facts::is_block_device(other)
+    crate::host::facts::is_block_device(one)
+        && crate::host::facts::is_block_device(other)
         && number(one) == number(other)
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::busy;
-use crate::facts;
+use crate::host::facts;
 use crate::host::{Host, remedy_of};
 use crate::stacks::{self, Choice, Needs};
 use plimsoll_core::settings::Settings;

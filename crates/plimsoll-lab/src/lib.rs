@@ -7,19 +7,17 @@
 //! Nothing here prints, reads the environment of the program, or knows how load is generated.
 #![forbid(unsafe_code)]
 
+pub mod agent_server;
 pub mod attach;
 pub mod busy;
 pub mod claim;
+pub mod cleanup;
 pub mod device;
-pub mod disks;
 pub mod doctor;
 pub mod experiment;
-pub mod facts;
 pub mod faults;
 pub mod host;
 pub mod journal;
-pub mod lustre;
-pub mod medium;
 pub mod orphans;
 pub mod proofs;
 pub mod raise;

@@ -180,8 +180,8 @@ fn of_directory(dir: &Path, id: String, marks: Vec<String>) -> io::Result<Orphan
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cleanup::raze_all;
     use crate::host::{Clock as _, LocalHost, SearchPath, SystemClock};
-    use crate::raise::raze_all;
     use std::time::Duration;
 
     fn host() -> LocalHost {

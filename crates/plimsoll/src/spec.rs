@@ -108,7 +108,7 @@ fn read_or_make(name: &str) -> Result<Made, Failure> {
         check_original(prefix, &workload)?;
         return Ok(workload.into());
     }
-    let memory = plimsoll_lab::facts::machine().ram_bytes;
+    let memory = plimsoll_lab::host::facts::machine().ram_bytes;
     let looks_like_a_file = path.extension().is_some() || name.contains('/');
     let made = plimsoll_classics::parse_on(name, Some(memory)).map_err(|error| {
         if looks_like_a_file && !name.contains([',', ' ']) {

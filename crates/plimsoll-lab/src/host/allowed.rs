@@ -5,6 +5,9 @@ use plimsoll_core::plan::{Arg, Cmd};
 
 use super::watchdog;
 
+/// Subcommand of this program that is the power switch of virtual machines.
+pub(crate) const SWITCH: [&str; 2] = ["vm", "power-switch"];
+
 /// Programs a plan may name. Plans are read back from files, so they are not trusted blindly.
 pub(super) const ALLOWED: &[&str] = &[
     "bindfs",

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
-use super::allowed::{ALLOWED, enclosed, enclosed_at};
+use super::allowed::{ALLOWED, SWITCH, enclosed, enclosed_at};
 use super::clock::{Clock, SystemClock};
 use super::command::{self, SearchPath};
 use super::error::HostError;
@@ -19,8 +19,7 @@ use super::{
     Host, StrangerReport, Usage, command_mark, dirs, files, loops, malformed, mounts, network,
     orders, ports, processes, remote, search, stranger, tgt, tracing, usage, watchdog,
 };
-use crate::vm::SWITCH;
-use crate::{facts, lustre};
+use super::{facts, lustre};
 
 /// How long a command may take: making a file system of a terabyte over a slow chain is far
 /// below. After it the command is killed and the step fails.

@@ -12,13 +12,17 @@ mod allowed;
 mod clock;
 mod command;
 mod dirs;
+pub mod disks;
 mod error;
+pub mod facts;
 mod fake;
 mod files;
 mod fuse;
 mod local;
 pub(crate) mod loops;
+pub mod lustre;
 mod malformed;
+pub mod medium;
 pub(crate) mod mounts;
 pub(crate) mod network;
 mod nodes;
@@ -36,6 +40,7 @@ pub(crate) mod tracing;
 mod usage;
 pub mod watchdog;
 
+pub(crate) use allowed::SWITCH;
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use command::SearchPath;
 pub use dirs::{file_system_of, journal_of};
@@ -176,7 +181,7 @@ pub trait Host {
     /// # Errors
     /// When it cannot be used from there.
     fn export(&self, address: &str) -> Result<TargetFacts, HostError> {
-        crate::facts::export(address)
+        crate::host::facts::export(address)
     }
 
     /// The first of `count` TCP ports in a row, from `from` on, on which nobody listens.

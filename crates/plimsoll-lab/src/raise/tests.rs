@@ -2,6 +2,7 @@
 //! Raising and undoing against a pretended machine: nothing is left, wherever it breaks.
 
 use super::*;
+use crate::cleanup::raze_all;
 use crate::host::{Clock as _, FakeHost, FakeWhen, Host as _, Owner};
 use crate::journal::{Header, Kind};
 use crate::stacks::{self, Choice, Options, snapshot};

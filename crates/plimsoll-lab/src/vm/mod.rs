@@ -42,9 +42,6 @@ pub const PORTS: u16 = 8;
 /// Programs that the steps of machines name.
 const TRUSTED: [&str; 2] = [machine::QEMU, "ip"];
 
-/// Subcommand of this program that is the machines' power switch.
-pub(crate) const SWITCH: [&str; 2] = ["vm", "power-switch"];
-
 /// How long a machine may take to answer that has said that it is ready. On a machine that works with
 /// all it has, seconds.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);

@@ -4,7 +4,8 @@
 use plimsoll_core::plan::{Action, Cmd, Node, Plan, Reach, Ready, Step};
 
 use super::machine::{Acceleration, Common, Machine, file_in};
-use super::{Commands, SWITCH, VmError, switch};
+use super::{Commands, VmError, switch};
+use crate::host::SWITCH;
 use crate::host::{Host, network, watchdog};
 use crate::stacks::site::bridge_name;
 

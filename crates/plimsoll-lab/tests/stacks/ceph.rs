@@ -6,10 +6,11 @@
 
 use super::RazedAtTheEnd;
 use super::support::{check_nothing_left, host, missing, now, pause, seconds};
+use plimsoll_lab::cleanup::raze_all;
 use plimsoll_lab::host::{Hosts, Nodes};
 use plimsoll_lab::journal::StateDir;
 use plimsoll_lab::proofs::{Depth, Outcome, Proved, prove};
-use plimsoll_lab::raise::{list, raze_all};
+use plimsoll_lab::raise::list;
 use plimsoll_lab::stacks::{self, Choice, Options, Verb, change};
 use std::fs;
 use std::path::Path;

@@ -4,9 +4,9 @@
 use super::support::{RazedAtTheEnd, check_nothing_left, host, is_possible};
 use super::{choice, options};
 use plimsoll_core::plan::Action;
+use plimsoll_lab::cleanup::raze_all;
 use plimsoll_lab::host::Host as _;
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::raise::raze_all;
 use plimsoll_lab::stacks;
 use std::fs::File;
 use std::process::Command;

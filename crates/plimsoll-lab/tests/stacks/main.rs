@@ -22,10 +22,11 @@ mod support;
 
 use plimsoll_core::plan::Action;
 use plimsoll_core::rng::{Rng, Seed};
-use plimsoll_lab::facts;
+use plimsoll_lab::cleanup::raze_all;
+use plimsoll_lab::host::facts;
 use plimsoll_lab::host::{Host, command_mark};
 use plimsoll_lab::journal::{Record, StateDir};
-use plimsoll_lab::raise::{list, raze_all};
+use plimsoll_lab::raise::list;
 use plimsoll_lab::stacks::{self, Choice, Options, UpError};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What tests of stacks share: the machine, what is on it, the time.
 
+use plimsoll_lab::cleanup::raze_all;
 use plimsoll_lab::host::{LocalHost, MARK_VARIABLE, Nodes, SearchPath};
 use plimsoll_lab::journal::StateDir;
-use plimsoll_lab::raise::raze_all;
 use plimsoll_lab::stacks::{self, Choice};
 use std::collections::BTreeSet;
 use std::fs;

@@ -27,13 +27,14 @@ use plimsoll_core::target::TargetFacts;
 use plimsoll_core::units;
 use plimsoll_engine::DeviceIdentity;
 use plimsoll_engine::Place;
-use plimsoll_lab::facts::MountIdentity;
+use plimsoll_lab::host::facts::MountIdentity;
 use plimsoll_lab::host::{Host as _, Hosts as _, LocalHost, Nodes, check_way, file_system_of};
+use plimsoll_lab::host::{facts, lustre};
 use plimsoll_lab::journal::{Header, Journal, JournalError, StateDir};
 use plimsoll_lab::raise::{Standing, raise, raze};
+use plimsoll_lab::stacks;
 use plimsoll_lab::stacks::{Choice, DownError};
 use plimsoll_lab::watch::Subjects;
-use plimsoll_lab::{facts, lustre, stacks};
 use plimsoll_nfs::Address;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -253,7 +254,7 @@ impl Arms {
     pub(crate) fn device(&self, name: &str) -> Option<String> {
         let facts = self.target(name).facts.as_ref()?;
         let number = facts::device_of(Path::new(&facts.path))?;
-        plimsoll_lab::disks::name_of_number(&number)
+        plimsoll_lab::host::disks::name_of_number(&number)
     }
 
     /// What of an arm can be watched, and the way to its nodes.

@@ -7,7 +7,7 @@ use plimsoll_core::units;
 use plimsoll_engine::DeviceIdentity;
 use plimsoll_lab::device::{self, DeviceFacts};
 use plimsoll_lab::host::LocalHost;
-use plimsoll_lab::medium;
+use plimsoll_lab::host::medium;
 use std::path::{Path, PathBuf};
 
 /// What the user allows to be destroyed.

@@ -140,7 +140,7 @@ pub(crate) fn manifest(
         seed: settings.seed,
         generator: plimsoll_core::rng::GENERATOR.into(),
         policy: settings.policy,
-        machine: plimsoll_lab::facts::machine(),
+        machine: plimsoll_lab::host::facts::machine(),
         versions: arms.versions(),
         arms: arms.described(),
         entries,
@@ -229,7 +229,7 @@ fn recorded<T>(
 ) -> T {
     let numbers = arms.devices().iter();
     let disks: Vec<String> = numbers
-        .filter_map(|number| plimsoll_lab::disks::name_of_number(number))
+        .filter_map(|number| plimsoll_lab::host::disks::name_of_number(number))
         .collect();
     let Some(base) = base.filter(|_| !disks.is_empty()) else {
         return work(listener);

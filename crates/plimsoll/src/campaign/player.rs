@@ -13,8 +13,8 @@ use plimsoll_engine::DataCheck;
 use plimsoll_engine::Place;
 use plimsoll_engine::sys::clock::monotonic;
 use plimsoll_engine::{Address, EngineChoice, SimDevice};
-use plimsoll_lab::facts;
-use plimsoll_lab::host::agent::{Player, Turn};
+use plimsoll_lab::agent_server::{Player, Turn};
+use plimsoll_lab::host::facts;
 use plimsoll_lab::journal::StateDir;
 use std::path::{Path, PathBuf};
 

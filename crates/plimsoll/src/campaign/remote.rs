@@ -29,7 +29,7 @@ pub(super) fn check(given: &str, asked: &[Asked]) -> Result<(), Failure> {
 
 /// What is known of an export. It is mounted for it, and nothing is changed.
 pub(super) fn facts(address: &Address) -> Result<TargetFacts, Failure> {
-    plimsoll_lab::facts::export(&address.to_string()).map_err(failed(Code::Failed))
+    plimsoll_lab::host::facts::export(&address.to_string()).map_err(failed(Code::Failed))
 }
 
 /// The step that makes the arm's directory.

@@ -22,7 +22,7 @@ use plimsoll_engine::clock::Clock;
 use plimsoll_engine::sys::clock::HostClock;
 use plimsoll_engine::{Outcome, RunOptions};
 use plimsoll_lab::busy::{self, BusyWatch, DiskLook};
-use plimsoll_lab::facts;
+use plimsoll_lab::host::facts;
 use plimsoll_lab::host::{Clock as _, Nodes, SystemClock};
 use plimsoll_lab::watch::{self, Subjects};
 use std::fs::File;

@@ -4,7 +4,8 @@
 use crate::campaign::EnginePlayer;
 use crate::context;
 use crate::failure::{Code, Failure, Outcome, failed};
-use plimsoll_lab::host::agent::{Program, serve};
+use plimsoll_lab::agent_server::serve;
+use plimsoll_lab::host::agent::Program;
 use plimsoll_lab::journal::StateDir;
 use std::io::IsTerminal;
 use std::path::PathBuf;

@@ -5,9 +5,9 @@ use crate::context;
 use crate::failure::{Code, Failure, Outcome};
 use crate::terminal;
 use plimsoll_core::plan::{Action, HERE};
-use plimsoll_lab::host::agent::{copied, forget_copy};
+use plimsoll_lab::agent_server::{copied, forget_copy};
 use plimsoll_lab::journal::{Entry, Record, StateDir};
-use plimsoll_lab::{orphans, raise};
+use plimsoll_lab::{cleanup, orphans, raise};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -44,7 +44,7 @@ pub(super) fn main(args: &Args) -> Outcome {
     let others = files(&state)?.len();
     // Ctrl-C does not stop half way: undoing is bounded, and its rest would have to be done later.
     let _stop = context::stop_flag()?;
-    let all = raise::raze_all(&state, &mut context::nodes().without(&args.gone))
+    let all = cleanup::raze_all(&state, &mut context::nodes().without(&args.gone))
         .map_err(unreadable(&state))?;
     // The copy of a controller on another machine, if this is a node of one.
     forget_copy(&state);

@@ -22,8 +22,8 @@ pub(crate) use output::{Output, check_free};
 use crate::failure::{Code, Failure, doing};
 use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
 use plimsoll_engine::sys::clock::wall_clock;
-use plimsoll_lab::disks;
 use plimsoll_lab::host::Clock;
+use plimsoll_lab::host::disks;
 use plimsoll_lab::journal::StateDir;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn named(disks: &[String]) -> Result<Vec<String>, Failure> {
 fn head(disks: &[String]) -> RecordHead {
     let now = jiff::Zoned::now();
     RecordHead {
-        host: plimsoll_lab::facts::machine().host,
+        host: plimsoll_lab::host::facts::machine().host,
         zone: posix_zone(&now),
         zone_name: now.time_zone().iana_name().unwrap_or_default().into(),
         disks: disks.to_vec(),

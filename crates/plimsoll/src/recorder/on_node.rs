@@ -7,7 +7,7 @@ use plimsoll_core::load::Told;
 use plimsoll_core::recording::{RecordHead, RecordTask, Recorded, Tally};
 use plimsoll_core::units::Nanos;
 use plimsoll_engine::sys::clock::monotonic;
-use plimsoll_lab::host::agent::Turn;
+use plimsoll_lab::agent_server::Turn;
 use plimsoll_lab::host::{Clock, SystemClock};
 use plimsoll_lab::journal::StateDir;
 use std::time::Duration;

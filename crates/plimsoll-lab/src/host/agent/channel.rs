@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Why nothing more comes or goes.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(crate) enum Broken {
     /// The other side has ended.
     Closed,
     /// It took too long.
@@ -52,7 +52,7 @@ impl fmt::Display for Broken {
 
 /// A stream each way.
 #[derive(Debug)]
-pub(super) struct Channel<R, W> {
+pub(crate) struct Channel<R, W> {
     input: R,
     output: W,
     frames: Frames,
@@ -60,7 +60,7 @@ pub(super) struct Channel<R, W> {
 }
 
 impl<R: AsFd, W: AsFd> Channel<R, W> {
-    pub(super) fn new(input: R, output: W) -> Self {
+    pub(crate) fn new(input: R, output: W) -> Self {
         Channel {
             input,
             output,
@@ -70,13 +70,13 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
     }
 
     /// Sends a message.
-    pub(super) fn send(&mut self, message: &[u8], limit: Duration) -> Result<(), Broken> {
+    pub(crate) fn send(&mut self, message: &[u8], limit: Duration) -> Result<(), Broken> {
         let bytes = framed(message).map_err(Broken::Foreign)?;
         self.send_bytes(&bytes, limit)
     }
 
     /// Sends bytes as they are; `limit` is for the whole.
-    pub(super) fn send_bytes(&mut self, bytes: &[u8], limit: Duration) -> Result<(), Broken> {
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8], limit: Duration) -> Result<(), Broken> {
         let until = self.clock.now() + limit;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -89,7 +89,7 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
     }
 
     /// The next message. `stop` ends the wait.
-    pub(super) fn receive(
+    pub(crate) fn receive(
         &mut self,
         limit: Duration,
         stop: Option<&AtomicBool>,
@@ -104,7 +104,7 @@ impl<R: AsFd, W: AsFd> Channel<R, W> {
     }
 
     /// The next line, before any message.
-    pub(super) fn line(&mut self, limit: Duration) -> Result<String, Broken> {
+    pub(crate) fn line(&mut self, limit: Duration) -> Result<String, Broken> {
         let until = self.clock.now() + limit;
         loop {
             if let Some(line) = self.frames.next_line() {

@@ -16,11 +16,11 @@ use crate::host::{StrangerReport, Usage};
 
 /// Version of the messages. The greeting itself must stay as it is for ever: it is how two
 /// versions find out that they are two.
-pub(super) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 4;
 
 /// A text that is shown to nobody.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Secret(pub(super) String);
+pub struct Secret(pub(crate) String);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,7 +208,7 @@ impl Answer {
 }
 
 /// A message as bytes.
-pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
+pub(crate) fn written(message: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(message).expect("messages are plain data")
 }
 

@@ -13,14 +13,12 @@
 //! What it does with the data plane is given to it as a [`Player`]: the lab does not know the engine.
 //! How nodes are named and chosen is not here.
 
-mod channel;
+pub(crate) mod channel;
 mod client;
 mod connect;
 mod frame;
-mod message;
-mod player;
+pub(crate) mod message;
 mod program;
-mod serve;
 mod tasks;
 mod trouble;
 
@@ -28,18 +26,16 @@ pub use client::AgentHost;
 pub use connect::Uploaded;
 pub use frame::{FrameError, Frames, MESSAGE_MAX, framed};
 pub use message::{Answer, Request};
-pub use player::{Player, Turn};
 pub use program::Program;
-pub use serve::{copied, forget_copy, serve};
 
 /// Directory in a node's directory that holds the copy of the program.
-const COPY_DIR: &str = "plimsoll-agent";
+pub(crate) const COPY_DIR: &str = "plimsoll-agent";
 
 /// What the mark file in [`COPY_DIR`] says: no journal made that.
-const COPY_MARK: &str = "plimsoll-agent";
+pub(crate) const COPY_MARK: &str = "plimsoll-agent";
 
 /// What the agent says first, as a line: from here on nobody but it reads what is sent.
-const READY_LINE: &str = "plimsoll-agent";
+pub(crate) const READY_LINE: &str = "plimsoll-agent";
 
 /// File in [`COPY_DIR`] that says that the node's directory was made for it, and goes with it.
-const MADE_FILE: &str = "made";
+pub(crate) const MADE_FILE: &str = "made";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `ceph` as text, its changes on a pretended machine, and what cannot be asked of it.
 
+use crate::cleanup::raze_all;
 use crate::host::FakeHost;
 use crate::journal::StateDir;
-use crate::raise::raze_all;
 use crate::stacks::{Choice, Options, Place, Verb, change, manage, snapshot, up};
 
 #[test]

@@ -3,8 +3,8 @@
 
 use super::super::{Options, manage, up};
 use super::*;
+use crate::cleanup::raze_all;
 use crate::host::{FakeHost, FakeWhen};
-use crate::raise::raze_all;
 use plimsoll_core::plan::Action;
 
 fn raised(state: &StateDir, host: &mut FakeHost) {

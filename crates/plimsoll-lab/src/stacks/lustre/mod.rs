@@ -9,7 +9,7 @@ use plimsoll_core::plan::{Action, Cmd, Made, Plan};
 use plimsoll_core::settings::{Setting, SettingError, Unit};
 
 use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
-use crate::lustre::FILE_SYSTEM;
+use crate::host::lustre::FILE_SYSTEM;
 use servers::Servers;
 
 mod servers;

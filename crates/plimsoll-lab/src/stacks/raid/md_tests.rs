@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of md as text, and their changes on a machine that is said to have it.
 
+use crate::cleanup::raze_all;
 use crate::host::FakeHost;
 use crate::journal::{Record, StateDir};
-use crate::raise::raze_all;
 use crate::stacks::{Choice, Options, Verb, change, manage, snapshot, up};
 use std::fmt::Write as _;
 

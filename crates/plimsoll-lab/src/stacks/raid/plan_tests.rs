@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The plans of `raid1`, `raid5` and `raid10` as text, and their changes on a pretended machine.
 
+use crate::cleanup::raze_all;
 use crate::host::{FakeHost, FakeWhen};
 use crate::journal::{Record, StateDir};
-use crate::raise::raze_all;
 use crate::stacks::{Choice, Options, Verb, change, hold, snapshot, status, up};
 use std::fmt::Write as _;
 

@@ -8,7 +8,7 @@ use crate::failure::{Code, Failure};
 use crate::spec::TargetSpec;
 use plimsoll_core::event::Warning;
 use plimsoll_lab::claim::{self, Claim};
-use plimsoll_lab::medium;
+use plimsoll_lab::host::medium;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -141,7 +141,7 @@ impl Arms {
         let mut seen = BTreeSet::new();
         grounds.retain(|path| {
             fs::metadata(path).is_ok_and(|data| {
-                let is_device = plimsoll_lab::facts::is_block_device(path);
+                let is_device = plimsoll_lab::host::facts::is_block_device(path);
                 seen.insert(if is_device { data.rdev() } else { data.dev() })
             })
         });

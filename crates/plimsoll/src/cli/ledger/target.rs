@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use plimsoll_engine::Address;
 use plimsoll_engine::DeviceIdentity;
 use plimsoll_engine::Place;
-use plimsoll_lab::facts;
+use plimsoll_lab::host::facts;
 use plimsoll_lab::stacks::Choice;
 use std::path::{Path, PathBuf};
 

@@ -12,7 +12,7 @@ use plimsoll_core::workload::{Blocks, Workload};
 use plimsoll_engine::Place;
 use plimsoll_engine::RunOptions;
 use plimsoll_engine::{EngineChoice, Prepared};
-use plimsoll_lab::facts;
+use plimsoll_lab::host::facts;
 use plimsoll_lab::host::{Clock, Nodes, Owner, SystemClock};
 use plimsoll_lab::journal::{Header, Journal, Kind, StateDir};
 use plimsoll_lab::raise::{Standing, raise, raze};

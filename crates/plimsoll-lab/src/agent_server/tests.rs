@@ -2,7 +2,7 @@
 //! The agent on a pretended machine: what it notes, what it strikes, what it refuses.
 
 use super::*;
-use crate::host::agent::{Frames, Turn, framed};
+use crate::host::agent::{Frames, framed};
 use crate::host::{FakeHost, FakeWhen};
 use crate::journal::Record;
 use plimsoll_core::load::{LoadPlace, Task, Told};

@@ -5,6 +5,8 @@
 //! controller, which lost the connection to the first, can undo as soon as the first has finished
 //! the action it was at, which ending that action's commands sees to.
 
+mod player;
+
 use plimsoll_core::format::FormatVersion;
 use plimsoll_core::plan::{Action, HERE, Step};
 use plimsoll_core::target::TargetFacts;
@@ -17,12 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::channel::{Broken, Channel};
-use super::message::{Answer, PROTOCOL, Request, Secret, written};
-use super::player::{Player, attend};
-use super::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE};
-use crate::host::clock::rfc3339;
-use crate::host::error::HostError;
+use player::attend;
+pub use player::{Player, Turn};
+
+use crate::host::HostError;
+use crate::host::agent::channel::{Broken, Channel};
+use crate::host::agent::message::{Answer, PROTOCOL, Request, Secret, written};
+use crate::host::agent::{COPY_DIR, COPY_MARK, MADE_FILE, READY_LINE};
+use crate::host::rfc3339;
 use crate::host::{Host, MARK_FILE, Owner, command_mark, places};
 use crate::journal::{Header, Journal, JournalError, Kind, StateDir};
 
@@ -143,7 +147,7 @@ fn answer(request: Request, host: &mut dyn Host, state: &StateDir) -> Answer {
             Ok(report) => Answer::Stranger(report),
             Err(error) => Answer::Failed(error.to_string()),
         },
-        Request::Machine => Answer::Machine(Box::new(crate::facts::machine())),
+        Request::Machine => Answer::Machine(Box::new(crate::host::facts::machine())),
         // The last ones are answered before they come here.
         Request::Ping
         | Request::Hello { .. }

@@ -58,7 +58,7 @@ pub fn name_of(text: &str) -> Result<String, HostError> {
     let data = fs::metadata(&path).ok();
     let number = data.filter(|data| data.file_type().is_block_device());
     let name = number.and_then(|data| {
-        let (major, minor) = crate::facts::device_numbers(data.rdev());
+        let (major, minor) = crate::host::facts::device_numbers(data.rdev());
         name_of_number(&format!("{major}:{minor}"))
     });
     name.ok_or_else(|| {

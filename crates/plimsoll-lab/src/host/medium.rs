@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::facts;
+use crate::host::facts;
 use crate::host::mounts::{self, Mount};
 
 /// File systems that keep files in memory.
@@ -83,7 +83,8 @@ fn of_path(path: &Path, medium: &mut Medium, layer: usize) {
             return of_path(&upper, medium, layer + 1);
         }
     }
-    let name = facts::device_of(path).and_then(|number| crate::disks::name_of_number(&number));
+    let name =
+        facts::device_of(path).and_then(|number| crate::host::disks::name_of_number(&number));
     if let Some(name) = name {
         of_device(&name, medium, layer);
     }

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::Duration;
 
-use super::channel::{Broken, Channel};
-use super::message::{Answer, Request, written};
-use super::serve::ANSWER_LIMIT;
-use crate::host::clock::{Clock, SystemClock};
+use super::ANSWER_LIMIT;
+use crate::host::agent::channel::{Broken, Channel};
+use crate::host::agent::message::{Answer, Request, written};
+use crate::host::{Clock, SystemClock};
 
 /// How often the agent looks for something to tell while nobody asks anything. Questions are
 /// answered at once.

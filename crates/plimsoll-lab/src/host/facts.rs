@@ -14,8 +14,8 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::host::medium;
 use crate::host::{HostError, LocalHost, mounts};
-use crate::medium;
 
 /// How long a program may take to say its version; a slower one is left out.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
