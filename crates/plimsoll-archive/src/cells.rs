@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{ArchiveError, io_error};
+use crate::error::{ArchiveError, io_error};
 
 const CELLS: &str = "cells.jsonl";
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading a run folder, whole or cut off.
 
+use crate::error::{ArchiveError, io_error};
+use crate::layout::{EVENTS, MANIFEST};
 use crate::sealed::{CHECKSUM, Unsealed, unseal};
 use crate::strip::Strips;
-use crate::{ArchiveError, EVENTS, MANIFEST, io_error};
 use plimsoll_core::event::{Manifest, PHASES_MAX, Results, RunEvent, Warning};
 use plimsoll_core::format::FormatVersion;
 use std::collections::BTreeMap;

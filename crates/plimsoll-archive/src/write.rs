@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writing a run folder while the run goes on.
 
+use crate::error::{ArchiveError, io_error};
+use crate::layout::{DISKS, EVENTS, MANIFEST, REPORT};
 use crate::result_file::write_result;
 use crate::sealed::seal;
-use crate::{ArchiveError, DISKS, EVENTS, MANIFEST, REPORT, io_error};
 use plimsoll_core::event::{Listener, Manifest, RunEvent};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -5,8 +5,8 @@ use plimsoll_core::offsets::Offsets;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Blocks, Extent, Group, Turn, TurnKind};
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::setting;
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

@@ -16,9 +16,11 @@ pub mod filebench;
 pub mod fio;
 mod ior;
 mod iozone;
+mod known;
 mod mdtest;
 pub mod originals;
 mod parts;
+mod registry;
 mod sgpdd;
 mod stamp;
 mod surveys;
@@ -26,8 +28,10 @@ mod sysbench;
 mod words;
 
 pub use error::Error;
+pub use known::Known;
 pub use plimsoll_core::nearest::nearest;
 pub use plimsoll_core::settings::{Setting, Settings, Unit};
+pub use registry::{find, known};
 pub use words::Words;
 
 use plimsoll_core::event::{PhaseResult, TrialResult};
@@ -35,43 +39,8 @@ use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::files::Over;
 use plimsoll_core::workload::series::Classic;
 
-/// A workload that is known by name.
-#[derive(Debug, Clone, Copy)]
-pub struct Known {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub about: &'static str,
-    /// What can be set.
-    pub settings: &'static [Setting],
-    /// Makes it.
-    pub build: fn(&Settings) -> Result<Workload, Error>,
-}
-
 /// Settings that are the memory of the machine in MiB.
 const MEMORY_SETTINGS: [(&str, &str); 2] = [(bonnie::NAME, "r"), (sgpdd::NAME, "ram")];
-
-/// Rooms of known workloads, in the order of lists.
-const ROOMS: &[&[Known]] = &[
-    basic::KNOWN,
-    bonnie::KNOWN,
-    iozone::KNOWN,
-    sgpdd::KNOWN,
-    surveys::KNOWN,
-    ior::KNOWN,
-    sysbench::KNOWN,
-    stamp::KNOWN,
-    filebench::KNOWN,
-    mdtest::KNOWN,
-    copy::KNOWN,
-    build::KNOWN,
-    boot::KNOWN,
-];
-
-/// Every workload that is known by name.
-pub fn known() -> impl Iterator<Item = &'static Known> {
-    ROOMS.iter().copied().flatten()
-}
 
 /// The workload of this name with these settings; those that are not given have their defaults.
 ///
@@ -126,21 +95,6 @@ pub fn notes(workload: &Workload) -> Vec<String> {
         },
         _ => Vec::new(),
     }
-}
-
-/// What is known by this name.
-///
-/// # Errors
-/// When nothing is; the nearest name that is known comes with the error.
-pub fn find(name: &str) -> Result<&'static Known, Error> {
-    let names = || known().map(|known| known.name);
-    known()
-        .find(|known| known.name == name)
-        .ok_or_else(|| Error::UnknownWorkload {
-            name: name.into(),
-            nearest: nearest(name, names()).map(Into::into),
-            known: names().collect::<Vec<_>>().join(", "),
-        })
 }
 
 /// A trial in the form of the program whose work it did; `None` where there is none, or the

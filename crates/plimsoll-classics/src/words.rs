@@ -2,7 +2,8 @@
 //! A workload in words: `varmail,nfiles=50000` or, as its users type it, `iozone -i 0 1 -t 4 -e`.
 
 use crate::error::Error;
-use crate::{Known, find};
+use crate::known::Known;
+use crate::registry::find;
 use plimsoll_core::settings::Unit;
 
 /// A name and what was set, in order.

@@ -8,7 +8,7 @@ use plimsoll_core::histogram::Histogram;
 use plimsoll_core::num::ratio;
 use plimsoll_core::text::printable;
 
-use crate::put;
+use crate::put::put;
 
 const HEADER: &str = "workload,arm,block,place,interrupted,kind,length_s,ops,bytes,errors,\
 ops_per_s,bytes_per_s,response_mean_ns,response_p50_ns,response_p90_ns,response_p99_ns,\

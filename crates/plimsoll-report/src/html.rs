@@ -5,7 +5,7 @@
 //! said is not decided here.
 
 use crate::model::{Cell, Item, Report, Section, Table};
-use crate::put;
+use crate::put::put;
 use crate::svg::{draw, escape};
 
 const STYLE: &str = include_str!("page.css");

@@ -14,6 +14,7 @@ mod failover;
 mod html;
 mod matrix;
 pub mod model;
+mod put;
 mod svg;
 mod terminal;
 mod words;
@@ -31,12 +32,3 @@ pub use model::Report;
 pub use terminal::terminal;
 #[cfg(feature = "xlsx")]
 pub use xlsx::xlsx;
-
-/// Formats into a string, which cannot fail.
-macro_rules! put {
-    ($out:expr, $($args:tt)*) => {
-        std::fmt::Write::write_fmt(&mut $out, format_args!($($args)*))
-            .expect("a string takes all that is written")
-    };
-}
-pub(crate) use put;

@@ -10,8 +10,8 @@ pub(crate) use text::text;
 use plimsoll_core::num::saturating_u32;
 use plimsoll_core::units::parse_size;
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::setting;
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

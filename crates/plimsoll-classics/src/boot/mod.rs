@@ -12,8 +12,8 @@ use plimsoll_core::units::Nanos;
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::{Command, Commands, Output};
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::setting;
 
 /// Room of both disks.

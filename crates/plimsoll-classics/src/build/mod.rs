@@ -9,9 +9,9 @@
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::{Command, Commands, Output};
 
-use crate::Known;
 use crate::copy::script;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::setting;
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

@@ -13,8 +13,8 @@ pub use tree::{File, Shape, files};
 use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::commands::{Command, Commands, Moves, Output};
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::setting;
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

@@ -8,8 +8,8 @@ use plimsoll_core::workload::files::{
     FileLoop, FileOp, FileSet, LoopGroup, LoopOp, Opened, Over, Sizes, Tree, WithoutFile,
 };
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::setting;
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

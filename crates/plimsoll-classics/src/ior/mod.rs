@@ -12,8 +12,8 @@ use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Extent, Finish, Group, Made, Region, Turn, TurnKind, Work};
 use plimsoll_core::workload::series::Phase;
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::{block_phase, series, setting};
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

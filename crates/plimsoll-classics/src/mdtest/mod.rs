@@ -14,8 +14,8 @@ use plimsoll_core::workload::files::{
 };
 use plimsoll_core::workload::series::Phase;
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::{file_phase, series, setting};
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

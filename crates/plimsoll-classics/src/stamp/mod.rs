@@ -10,8 +10,8 @@ use plimsoll_core::workload::blocks::{
     Arrival, Blocks, Content, Extent, Group, Made, Pace, Region, Turn, TurnKind, Work,
 };
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::setting;
 use plimsoll_core::settings::{Setting, Settings, Unit};
 

@@ -13,8 +13,8 @@ use plimsoll_core::workload::files::{
 };
 use plimsoll_core::workload::series::Classic;
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::{
     done, doubling, elapsed, end_line, file_phase, find, least_and_greatest, per_second, series,
     setting, words,

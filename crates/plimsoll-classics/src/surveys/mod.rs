@@ -9,7 +9,7 @@ mod ost;
 use plimsoll_core::event::PhaseResult;
 use plimsoll_core::workload::series::Classic;
 
-use crate::Known;
+use crate::known::Known;
 
 pub(crate) const KNOWN: &[Known] = &[obdfilter::KNOWN, ost::KNOWN, mds::KNOWN];
 

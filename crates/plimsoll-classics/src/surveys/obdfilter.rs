@@ -12,8 +12,8 @@ use plimsoll_core::workload::Workload;
 use plimsoll_core::workload::blocks::{Extent, Group, Made, Region, Turn, TurnKind, Work};
 use plimsoll_core::workload::series::Classic;
 
-use crate::Known;
 use crate::error::Error;
+use crate::known::Known;
 use crate::parts::{
     MIB, block_phase, doubling, elapsed, end_line, find, least_and_greatest, per_second, series,
     setting, words,

@@ -215,7 +215,7 @@ impl Door {
             NFS => nfs(&format!(
                 "nfs://{}/export?mountport={}",
                 self.at.ip(),
-                crate::stacks::nfs::MOUNT_PORT
+                super::ports::MOUNT_PORT
             )),
             _ => DoorAnswer::Refused,
         }

@@ -12,7 +12,7 @@ mod series;
 mod timeline;
 
 use crate::model::{Chart, Ink};
-use crate::put;
+use crate::put::put;
 use plimsoll_core::text::is_unprintable;
 
 /// Width of every chart in user units; the page scales it to the column.

@@ -7,7 +7,7 @@
 
 use plimsoll_core::plan::{Action, Cmd, Plan, Ready};
 
-use super::MOUNT_PORT;
+use crate::host::ports::MOUNT_PORT;
 use crate::stacks::{Needs, Order};
 
 /// What speaks with the kernel.

@@ -15,10 +15,10 @@ use kernel::Kernel;
 use super::node::file_system::MOUNT_OPTIONS;
 use super::sandbox::Sandbox;
 use super::{Choice, ClientPlace, Needs, Order, Place, Shape, Stack, Unmet, node};
+use crate::host::ports::MOUNT_PORT;
 
-/// The port of NFS, and one for the mount protocol that clients know without asking for it.
+/// The port of NFS.
 const NFS_PORT: u16 = 2049;
-pub(crate) const MOUNT_PORT: u16 = 20_048;
 
 /// What the export is called.
 const EXPORT: &str = "/export";

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A workload that is known by name.
+
+use plimsoll_core::settings::{Setting, Settings};
+use plimsoll_core::workload::Workload;
+
+use crate::error::Error;
+
+/// A workload that is known by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// What can be set.
+    pub settings: &'static [Setting],
+    /// Makes it.
+    pub build: fn(&Settings) -> Result<Workload, Error>,
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every workload that is known by name.
+
+use plimsoll_core::nearest::nearest;
+
+use crate::error::Error;
+use crate::known::Known;
+use crate::{
+    basic, bonnie, boot, build, copy, filebench, ior, iozone, mdtest, sgpdd, stamp, surveys,
+    sysbench,
+};
+
+/// Rooms of known workloads, in the order of lists.
+const ROOMS: &[&[Known]] = &[
+    basic::KNOWN,
+    bonnie::KNOWN,
+    iozone::KNOWN,
+    sgpdd::KNOWN,
+    surveys::KNOWN,
+    ior::KNOWN,
+    sysbench::KNOWN,
+    stamp::KNOWN,
+    filebench::KNOWN,
+    mdtest::KNOWN,
+    copy::KNOWN,
+    build::KNOWN,
+    boot::KNOWN,
+];
+
+/// Every workload that is known by name.
+pub fn known() -> impl Iterator<Item = &'static Known> {
+    ROOMS.iter().copied().flatten()
+}
+
+/// What is known by this name.
+///
+/// # Errors
+/// When nothing is; the nearest name that is known comes with the error.
+pub fn find(name: &str) -> Result<&'static Known, Error> {
+    let names = || known().map(|known| known.name);
+    known()
+        .find(|known| known.name == name)
+        .ok_or_else(|| Error::UnknownWorkload {
+            name: name.into(),
+            nearest: nearest(name, names()).map(Into::into),
+            known: names().collect::<Vec<_>>().join(", "),
+        })
+}
